@@ -62,6 +62,7 @@ const { extensionChecks } = await import('./checks/extensions.mjs')
 const { featureChecks } = await import('./checks/features.mjs')
 const { httpChecks } = await import('./checks/http.mjs')
 const { httpServerChecks } = await import('./checks/http-servers.mjs')
+const { skillsChecks } = await import('./checks/skills.mjs')
 const { serverChecks } = await import('./checks/servers.mjs')
 const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
 
@@ -76,6 +77,7 @@ const checks = [
   ...clientChecks(versions),
   ...featureChecks(versions),
   ...extensionChecks(versions),
+  ...skillsChecks(versions),
   ...askingChecks(versions),
   ...httpChecks(versions, versionsIn(heavy)),
   ...serverChecks(versions),

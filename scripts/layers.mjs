@@ -11,6 +11,7 @@ export const ENTRY_POINTS = [
   'extensions',
   'tasks',
   'journal',
+  'skills',
   'oauth',
   'cli',
 ]
@@ -48,7 +49,7 @@ export const MAY_IMPORT = {
     'auth',
   ],
   stores: [],
-  extensions: ['server', 'client', 'protocol', 'schema', 'jsonrpc', 'stores', 'runtime.ts'],
+  extensions: ['server', 'client', 'protocol', 'schema', 'jsonrpc', 'stores', 'runtime.ts', 'yaml'],
   auth: ['jsonrpc', 'jose'],
   bundled: ['index.ts', 'stdio.ts', 'version.ts'],
   harness: ['client', 'framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],

@@ -68,15 +68,20 @@ export class Connection implements SessionObserver {
   #ended: ChannelClosedError | undefined
   readonly #closing = new AbortController()
   readonly #gone = new AbortController()
-  readonly connection: ExtensionConnection = {
-    signal: this.#gone.signal,
-    request: (method, params, options) => this.request(method, params, options),
-    answer: (inputRequests, signal) => this.#known().session.answer(inputRequests, signal),
-    listen: (field, value, options) => this.listen(field, value, options),
-  }
+  readonly connection: ExtensionConnection
 
   constructor(options: ConnectionOptions) {
     this.#options = options
+    const known = () => this.#known()
+    this.connection = {
+      signal: this.#gone.signal,
+      get capabilities() {
+        return known().details.capabilities
+      },
+      request: (method, params, own) => this.request(method, params, own),
+      answer: (inputRequests, signal) => known().session.answer(inputRequests, signal),
+      listen: (field, value, own) => this.listen(field, value, own),
+    }
     const report = (entry: LogEntry) => callHook(() => options.report(entry), ignore)
     this.listeners = new Listeners(report)
     this.cache = new ResultCache(options.cache)

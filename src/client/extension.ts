@@ -16,6 +16,8 @@ import type { ListenOptions, Subscription } from './subscription.js'
 export interface ExtensionConnection {
   /** Fires when the client is closed, or its connection is lost and not restored. */
   readonly signal: AbortSignal
+  /** What the server has declared, last. */
+  readonly capabilities: Params
   /** Sends a request on the current connection, or on the next one after a reconnect. */
   request(method: string, params?: Params, options?: CallOptions): Promise<Params>
   /** Answers input requests of the server by the handlers of the client; returns the `inputResponses`. */

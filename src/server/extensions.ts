@@ -67,7 +67,9 @@ export interface ExtensionDefinition {
   readonly settings?: Params
   /** The ids of the extensions that it needs. */
   readonly requires?: readonly string[]
-  /** Its request methods; a client that has not declared the extension gets −32021. */
+  /** Whether clients declare it as well (default true): one that has not gets −32021 for its methods and listen fields. */
+  readonly clientDeclares?: boolean
+  /** Its request methods. */
   readonly methods?: Readonly<Record<string, ExtensionMethod>>
   /** Values of `resultType` that it may return, in revisions whose results have one. */
   readonly resultTypes?: readonly string[]
@@ -120,7 +122,7 @@ export interface CoreNames {
 
 const NAMES = {
   members: namesOf<ExtensionDefinition>()(
-    'id revisions settings requires methods resultTypes toolFields listTool callTool listen available start stop',
+    'id revisions settings requires clientDeclares methods resultTypes toolFields listTool callTool listen available start stop',
   ),
   methodMembers: namesOf<ExtensionMethod>()(
     'serve nameParam paramHeaders mayRequireInput urgent cache stream session',
@@ -199,10 +201,10 @@ export class Extensions {
     return extension.available === undefined || isAvailable(extension.available(), extension)
   }
 
-  /** Throws if the client has not declared the extension. */
+  /** Throws if the client has not declared the extension, and must. */
   requireDeclared(extension: Extension, connection: ClientContext): void {
-    const { id } = extension
-    if (this.#clientOf(extension, connection).settings !== undefined) return
+    const { id, clientDeclares = true } = extension
+    if (!clientDeclares || this.#clientOf(extension, connection).settings !== undefined) return
     throw new RpcError(
       MISSING_CLIENT_CAPABILITY,
       `This request needs the extension ${id}; declare it in the client's capabilities`,
