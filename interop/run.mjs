@@ -56,6 +56,7 @@ run(process.execPath, [join(here, '..', 'scripts', 'setup.mjs')], here)
 
 const { Skipped, Trial, messageOf, within } = await import('./harness.mjs')
 const { hostChecks } = await import('./checks/hosts.mjs')
+const { appChecks } = await import('./checks/apps.mjs')
 const { askingChecks } = await import('./checks/asking.mjs')
 const { clientChecks } = await import('./checks/clients.mjs')
 const { extensionChecks } = await import('./checks/extensions.mjs')
@@ -78,6 +79,7 @@ const checks = [
   ...featureChecks(versions),
   ...extensionChecks(versions),
   ...skillsChecks(versions),
+  ...appChecks(versions),
   ...askingChecks(versions),
   ...httpChecks(versions, versionsIn(heavy)),
   ...serverChecks(versions),

@@ -35,6 +35,7 @@ export type ErrorCode =
   | 'CHANNEL_CLOSED'
   | 'CONNECTION_FAILED'
   | 'EADDRINUSE'
+  | 'INVALID_APP'
   | 'INVALID_RESULT'
   | 'INVALID_SKILL'
   | 'NOT_SUPPORTED'

@@ -2,7 +2,7 @@ import { isObject } from '../jsonrpc/message.js'
 import { checkFunction, checkIdentity, checkTable } from '../protocol/extension-rules.js'
 import { checkNames } from '../schema/names.js'
 
-const FUNCTIONS = ['listTool', 'callTool', 'available', 'start', 'stop']
+const FUNCTIONS = ['toolResources', 'listTool', 'callTool', 'available', 'start', 'stop']
 
 /** Throws if a definition of an extension is not valid: JavaScript would ignore what is wrong. */
 export function checkDefinition(

@@ -11,7 +11,7 @@ import type { Revision } from '../protocol/revisions/index.js'
 import { namesOf } from '../schema/names.js'
 import type { Asking } from './ask.js'
 import type { Call, CallEnvironment, Caller, ClientContext, ServedCall } from './call.js'
-import type { Tool } from './define.js'
+import type { Resource, Tool } from './define.js'
 import { checkDefinition, checkStream } from './extension-checks.js'
 import type { Server } from './server.js'
 
@@ -75,6 +75,8 @@ export interface ExtensionDefinition {
   readonly resultTypes?: readonly string[]
   /** Members that it adds to the definition of a tool, each with a check that returns what is wrong. */
   readonly toolFields?: Readonly<Record<string, (value: unknown) => string | undefined>>
+  /** The resources that a tool needs: they are added to the server with it. Throws if the extension does not allow the tool. */
+  toolResources?(tool: Tool): readonly Resource[]
   /** The listing of a tool for a client; undefined leaves it out of the list. Called in every revision. */
   listTool?(listing: ToolListing, tool: Tool, client: ExtensionClient): ToolListing | undefined
   /**
@@ -122,7 +124,7 @@ export interface CoreNames {
 
 const NAMES = {
   members: namesOf<ExtensionDefinition>()(
-    'id revisions settings requires clientDeclares methods resultTypes toolFields listTool callTool listen available start stop',
+    'id revisions settings requires clientDeclares methods resultTypes toolFields toolResources listTool callTool listen available start stop',
   ),
   methodMembers: namesOf<ExtensionMethod>()(
     'serve nameParam paramHeaders mayRequireInput urgent cache stream session',
@@ -226,6 +228,11 @@ export class Extensions {
     const known = this.#all.filter((extension) => this.isIn(extension, revision))
     if (known.length === 0) return {}
     return { extensions: Object.fromEntries(known.map(({ id, settings = {} }) => [id, settings])) }
+  }
+
+  /** The resources that the extensions need for a tool. */
+  toolResources(tool: Tool): Resource[] {
+    return this.#all.flatMap((extension) => extension.toolResources?.(tool) ?? [])
   }
 
   /** Whether tools are listed differently for different clients. */
