@@ -53,7 +53,7 @@ export const MAY_IMPORT = {
   bundled: ['index.ts', 'stdio.ts', 'version.ts'],
   harness: ['client', 'framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],
   http: ['auth', 'jsonrpc', 'schema', 'server', 'stores', 'transports'],
-  capture: ['framing', 'jsonrpc', 'protocol', 'schema'],
+  capture: ['framing', 'jsonrpc', 'protocol', 'schema', 'runtime.ts'],
   tap: ['capture', 'version.ts'],
   cli: 'any',
 }

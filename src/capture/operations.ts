@@ -2,6 +2,7 @@ import { PROTOCOL_VERSION, SUBSCRIPTION_ID } from '../protocol/meta.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
 import type { Direction } from './format.js'
 import type { Frame, Span } from './frames.js'
+import type { HttpExchange } from './http-exchange.js'
 import { type Message, type MessageId, stringAt, valueAt } from './messages.js'
 
 export type Status = 'ok' | 'error' | 'input_required' | 'cancelled'
@@ -23,6 +24,7 @@ export interface Operation {
   continues: Operation | undefined
   /** The bytes of the request. */
   span: Span
+  exchange: HttpExchange | undefined
   progressToken: unknown
   /** Whether the request says which revision it has. */
   namesRevision: boolean
@@ -35,6 +37,8 @@ export interface Link {
   operation?: Operation
   revision?: Revision | undefined
   problem?: 'orphan-response' | 'duplicate-response' | 'reused-id'
+  /** The HTTP request that carried the message, or whose response did. */
+  exchange?: HttpExchange
 }
 
 /** Ids that are remembered for each direction. */
@@ -62,6 +66,32 @@ export class Operations {
   #served: Revision | undefined
   #hasNegotiated = false
 
+  /** `assumed`: the revision of messages that do not say it, if the capture lacks the handshake. */
+  constructor(assumed?: Revision) {
+    if (assumed?.lifecycle === 'stateless') this.#described = assumed
+    else this.#negotiated = assumed
+    this.#hasNegotiated = this.#negotiated !== undefined
+  }
+
+  /** What `initialize` has negotiated. */
+  get negotiated(): Revision | undefined {
+    return this.#hasNegotiated ? this.#negotiated : undefined
+  }
+
+  hasPending(dir: Direction, { key }: MessageId): boolean {
+    return this.#pending[dir].has(key)
+  }
+
+  isPending(operation: Operation): boolean {
+    return this.#pending[operation.dir].get(operation.id.key) === operation
+  }
+
+  /** Nothing will answer the request. */
+  settle(operation: Operation, status: Status | undefined): void {
+    operation.status ??= status
+    this.#pending[operation.dir].delete(operation.id.key)
+  }
+
   /** Requests without a response. */
   pending(): Operation[] {
     return [...this.#pending.in.values(), ...this.#pending.out.values()]
@@ -80,7 +110,7 @@ export class Operations {
     return { revision: this.revision }
   }
 
-  #request(message: Message, { dir, lastNs, start, end }: Frame): Link {
+  #request(message: Message, { dir, lastNs, start, end, exchange }: Frame): Link {
     const { id, method = '', params } = message
     const revision = this.#requestRevision(message)
     if (id === undefined || id.isNull) return { revision }
@@ -100,6 +130,7 @@ export class Operations {
       progress: 0,
       continues: this.#continued(message),
       span: { start, end },
+      exchange,
       namesRevision: method === 'initialize' || describedVersion(params) !== undefined,
       progressToken: valueAt(params, '_meta', 'progressToken'),
       hasTask: valueAt(params, 'task') !== undefined,
