@@ -54,7 +54,7 @@ export const MAY_IMPORT = {
   harness: ['client', 'framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],
   http: ['auth', 'jsonrpc', 'schema', 'server', 'stores', 'transports'],
   capture: ['framing', 'jsonrpc', 'protocol', 'schema', 'runtime.ts'],
-  tap: ['capture', 'version.ts'],
+  tap: ['capture', 'auth/loopback.ts', 'version.ts'],
   cli: 'any',
 }
 

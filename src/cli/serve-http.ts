@@ -10,6 +10,7 @@ import type { Server } from '../index.js'
 import { syntaxErrorPosition } from '../jsonrpc/scan.js'
 import { standardError } from '../transports/stdio-log.js'
 import { UsageError } from './options.js'
+import { portOf } from './port.js'
 
 /** Serves over HTTP until SIGINT or SIGTERM, then completes the requests in flight. */
 export async function serveHttp(
@@ -83,12 +84,6 @@ function listenOptions(values: ReadonlyMap<string, string>): ListenOptions {
       ? {}
       : { tls: { cert: contents(cert, 'tls-cert'), key: contents(key, 'tls-key') } }),
   }
-}
-
-function portOf(text: string): number {
-  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
-    throw new UsageError(`--port must be a number from 0 to 65535, not ${JSON.stringify(text)}`)
-  return Number(text)
 }
 
 function authOf(file: string): TokenVerifier {
