@@ -2,7 +2,7 @@ import { type Revision, revisions } from '../protocol/revisions/index.js'
 import type { Frame } from './frames.js'
 import { type HttpExchange, headerOf } from './http-exchange.js'
 import type { Message } from './messages.js'
-import { type Operation, Operations } from './operations.js'
+import { type Operation, Operations, type RequestStates } from './operations.js'
 import type { SchemaCheck } from './schema-check.js'
 import { SessionRules } from './session-rules.js'
 
@@ -35,6 +35,8 @@ export class HttpSessions {
   readonly #schemas: ReadonlyMap<string, SchemaCheck>
   readonly #sessions = new Map<string, Conversation>()
   readonly #exchanges = new Map<HttpExchange, Known>()
+  /** A stateless request is continued in another exchange. */
+  readonly #states: RequestStates = new Map()
   /** The revision that `initialize` without a session has negotiated; undefined if there were several. */
   #negotiated: Revision | undefined
   #initialized = 0
@@ -156,7 +158,7 @@ export class HttpSessions {
     const version = headerOf(exchange.requestHeaders, 'mcp-protocol-version')
     const named = revisions.find(({ id }) => id === version)
     const conversation: Conversation = {
-      operations: new Operations(version === undefined ? this.#negotiated : named),
+      operations: new Operations(version === undefined ? this.#negotiated : named, this.#states),
       rules: new SessionRules(this.#schemas),
       isPartial: true,
       eventIds: new Set(),
@@ -169,7 +171,7 @@ export class HttpSessions {
 
   /** The handshake belongs to this conversation. */
   #beginsHere(conversation: Conversation): void {
-    conversation.operations = new Operations()
+    conversation.operations = new Operations(undefined, this.#states)
     conversation.rules = new SessionRules(this.#schemas)
     conversation.isPartial = false
   }

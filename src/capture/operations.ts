@@ -41,7 +41,10 @@ export interface Link {
   exchange?: HttpExchange
 }
 
-/** Ids that are remembered for each direction. */
+/** Operations by the request state that their result returned; undefined if several returned the same. */
+export type RequestStates = Map<string, Operation | undefined>
+
+/** Ids that are remembered for each direction, and request states. */
 const MAX_IDS = 1_000_000
 const TARGETS: Readonly<Record<string, string>> = {
   'tools/call': 'name',
@@ -58,8 +61,7 @@ const revisionOf = (id: string | undefined) => revisions.find((each) => each.id 
 export class Operations {
   readonly #pending = { in: new Map<string, Operation>(), out: new Map<string, Operation>() }
   readonly #used = { in: new Set<string>(), out: new Set<string>() }
-  /** Operations by the request state that their result returned; undefined if several returned the same. */
-  readonly #states = new Map<string, Operation | undefined>()
+  readonly #states: RequestStates
   /** What `initialize` negotiated, the revision of the last request that named its own, and of the last one with a result. */
   #negotiated: Revision | undefined
   #described: Revision | undefined
@@ -67,7 +69,8 @@ export class Operations {
   #hasNegotiated = false
 
   /** `assumed`: the revision of messages that do not say it, if the capture lacks the handshake. */
-  constructor(assumed?: Revision) {
+  constructor(assumed?: Revision, states: RequestStates = new Map()) {
+    this.#states = states
     if (assumed?.lifecycle === 'stateless') this.#described = assumed
     else this.#negotiated = assumed
     this.#hasNegotiated = this.#negotiated !== undefined
@@ -178,7 +181,7 @@ export class Operations {
       operation.revision = this.#negotiated
     }
     const state = stringAt(result, 'requestState')
-    if (state !== undefined)
+    if (state !== undefined && this.#states.size < MAX_IDS)
       this.#states.set(state, this.#states.has(state) ? undefined : operation)
     return { operation, revision: operation.revision }
   }

@@ -6,7 +6,7 @@ import type { CaptureFile } from './capture-file.js'
 import { MAX_HEADERS, type TapContext, TappedExchange } from './http-exchange.js'
 
 /** Milliseconds for requests in progress when the tap ends. */
-const END_TIMEOUT = 1000
+const END_TIMEOUT = 5000
 const HOST = '127.0.0.1'
 /** Requests that a client may send on a connection before it has the response of the first. */
 const MAX_PIPELINED = 100
@@ -88,6 +88,7 @@ export class HttpTap {
       agent.destroy()
       socket.destroy()
     }
+    while (this.#connections.size > 0) await new Promise(setImmediate)
   }
 
   #listen(): Promise<void> {

@@ -195,6 +195,23 @@ describe('a capture over HTTP', () => {
     expect(recording.findings()).toContain('1 orphan-response id 3')
   })
 
+  it('shows which request a retry in another exchange continues', () => {
+    const recording = new Recording()
+    const headers = { 'Mcp-Protocol-Version': '2026-07-28' }
+    const call = (id: number, more: object) =>
+      request(id, 'tools/call', { name: 'x', arguments: {}, _meta: META, ...more })
+    const asks = { resultType: 'input_required', requestState: 's', inputRequests: {} }
+    recording.call(headers, call(1, {}), result(1, asks))
+    const done = { resultType: 'complete', content: [] }
+    recording.call(headers, call(1, { requestState: 's', inputResponses: {} }), result(1, done))
+    expect(recording.messages().map(({ text }) => text)).toEqual([
+      '',
+      '',
+      'continues request 1',
+      '',
+    ])
+  })
+
   it('takes the revision from the header, or from the only handshake, where there is no session', () => {
     const recording = new Recording()
     recording.call({}, initialize('2025-03-26'), initialized('2025-03-26'))
