@@ -24,6 +24,8 @@ export async function serveHttp(
     ...listenOptions(values),
     ...(maxMessage === undefined ? {} : { limits: { bodyBytes: maxMessage } }),
   })
+  const path = values.get('capture')
+  const recording = path === undefined ? undefined : await recordingOf(path, listening.url)
   standardError.write(`ccmcp: serving ${listening.url}\n`)
   if (values.has('sse'))
     standardError.write(`ccmcp: serving HTTP+SSE at ${new URL('/sse', listening.url).href}\n`)
@@ -36,7 +38,22 @@ export async function serveHttp(
     process.once('SIGINT', stop).once('SIGTERM', stop)
   })
   await listening.close()
+  await recording?.end()
   process.exit()
+}
+
+async function recordingOf(path: string, url: string): Promise<{ end(): Promise<void> }> {
+  const { serverCapture, endCapture } = await import('./serve-capture.js')
+  const { HttpRecorder } = await import('../tap/http-recorder.js')
+  const capture = serverCapture(path, 'http')
+  const recorder = new HttpRecorder(capture)
+  recorder.start(url)
+  return {
+    async end() {
+      recorder.stop()
+      await endCapture(capture)
+    },
+  }
 }
 
 async function listenOrFail(server: Server, options: ListenOptions) {

@@ -6,13 +6,13 @@ import { type Exit, tapStdio } from '../tap/stdio.js'
 import { type Command, HELP } from './command.js'
 import { type Arguments, CommandError, UsageError, bytesOf } from './options.js'
 import { isUrl } from './http-server.js'
+import { MAX_CAPTURE } from './serve-capture.js'
 import { warn } from './print.js'
 import { DEFAULT_SERVER } from './servers.js'
 import { serverCommand } from './target.js'
 
 /** Milliseconds for a signal to end this process. */
 const SIGNAL_TIMEOUT = 200
-const MAX_CAPTURE = 256 * 1024 * 1024
 
 export const tap: Command = {
   usage: 'tap [SERVER | URL | -- COMMAND] [options]',
