@@ -4,7 +4,7 @@ import type { HeaderPairs } from '../capture/http-exchange.js'
 /* The heads of HTTP messages. They are forwarded with order and case; each change is recorded. */
 
 /** A header that is forwarded differently; undefined: it is added or removed. */
-export interface HeaderChange {
+interface HeaderChange {
   name: string
   from: string | undefined
   to: string | undefined

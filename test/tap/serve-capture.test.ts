@@ -107,7 +107,7 @@ describe('ccmcp serve --capture', () => {
     expect(child.code).toBe(0)
     expect(recorded('in', 1).toString()).toBe(body)
     expect(recorded('out', 1).toString()).toBe(text)
-    const [head] = recordsOf().filter(
+    const head = recordsOf().find(
       (record) => record.type === 'event' && record.event === 'response',
     )
     expect(head).toMatchObject({ exchange: 1, status: response.status })
