@@ -64,6 +64,7 @@ const { httpChecks } = await import('./checks/http.mjs')
 const { httpServerChecks } = await import('./checks/http-servers.mjs')
 const { serverChecks } = await import('./checks/servers.mjs')
 const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
+const { tapChecks } = await import('./checks/tap.mjs')
 
 const versionsIn = (folder) =>
   JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).devDependencies
@@ -81,6 +82,7 @@ const checks = [
   ...serverChecks(versions),
   ...httpServerChecks(versions),
   ...misbehaviourChecks(),
+  ...tapChecks(),
 ].filter(([name]) => words.every((word) => name.includes(word)))
 if (process.argv.includes('--foreign')) checks.push(...foreignChecks(words))
 const count = { ok: 0, FAIL: 0, skip: 0 }
