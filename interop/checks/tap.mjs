@@ -92,6 +92,20 @@ async function overStdio(t, use, server) {
     assert.ok(total > 0, 'nothing was sent')
     return `equal (${total} in ${runs.length} ${runs.length === 1 ? 'run' : 'runs'})`
   })
+  const captures = readdirSync(folder).filter((name) => name.endsWith('.ndjson'))
+  await noErrors(
+    t,
+    captures.map((name) => join(folder, name)),
+  )
+}
+
+/** A tool that reports errors which are none is worse than no tool. */
+async function noErrors(t, captures) {
+  await t.step('findings', async () => {
+    for (const path of captures)
+      await run(t, process.execPath, [CLI, 'check', path], { home: t.path('home') })
+    return 'without errors'
+  })
 }
 
 async function overHttp(t, use, server) {
@@ -133,6 +147,7 @@ async function overHttp(t, use, server) {
     const cut = aborted === 0 ? '' : `, ${aborted} broken off`
     return `equal (${seen.length} requests${cut}, bodies of ${total}, changed: ${[...changed].join(', ')})`
   })
+  await noErrors(t, [capture])
 }
 
 const changesOf = (...heads) =>
