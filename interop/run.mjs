@@ -66,6 +66,7 @@ const { httpServerChecks } = await import('./checks/http-servers.mjs')
 const { skillsChecks } = await import('./checks/skills.mjs')
 const { serverChecks } = await import('./checks/servers.mjs')
 const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
+const { tapChecks } = await import('./checks/tap.mjs')
 
 const versionsIn = (folder) =>
   JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).devDependencies
@@ -85,6 +86,7 @@ const checks = [
   ...serverChecks(versions),
   ...httpServerChecks(versions),
   ...misbehaviourChecks(),
+  ...tapChecks(),
 ].filter(([name]) => words.every((word) => name.includes(word)))
 if (process.argv.includes('--foreign')) checks.push(...foreignChecks(words))
 const count = { ok: 0, FAIL: 0, skip: 0 }

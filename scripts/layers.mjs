@@ -55,8 +55,8 @@ export const MAY_IMPORT = {
   bundled: ['index.ts', 'stdio.ts', 'version.ts'],
   harness: ['client', 'framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],
   http: ['auth', 'jsonrpc', 'schema', 'server', 'stores', 'transports'],
-  capture: ['framing', 'jsonrpc', 'protocol', 'schema'],
-  tap: ['capture', 'version.ts'],
+  capture: ['framing', 'jsonrpc', 'protocol', 'schema', 'runtime.ts'],
+  tap: ['capture', 'auth/loopback.ts', 'version.ts'],
   cli: 'any',
 }
 

@@ -7,7 +7,11 @@ import {
   bytesOf,
 } from './format.js'
 import { type Finding, FrameFindings, checkFrame, checkJson, checkMessage } from './findings.js'
-import { type Frame, FrameParser } from './frames.js'
+import { type EventFields, type Frame, FrameParser } from './frames.js'
+import type { HttpExchange } from './http-exchange.js'
+import { headOf, placeOf } from './http-rows.js'
+import { type Conversation, HttpSessions } from './http-sessions.js'
+import { type HttpStep, HttpTraffic } from './http-traffic.js'
 import { parseJson } from './json.js'
 import { type Message, messagesOf, valueAt } from './messages.js'
 import { type Link, type Operation, Operations, type Status } from './operations.js'
@@ -25,6 +29,8 @@ export interface Row {
     | 'unanswered'
     | 'blank'
     | 'gap'
+    | 'http'
+    | 'other'
     | 'event'
   ns: number
   /** Undefined for an event. */
@@ -47,6 +53,12 @@ export interface Row {
   /** An error, a log message, a stray line, or what an event says. */
   text: string
   findings: Finding[]
+  /** The number of the HTTP request and response; `start` and `end` are positions in one of their bodies. */
+  exchange?: number
+  /** The content coding of that body, after whose decoding they are positions. */
+  coding?: string
+  /** The fields of a server-sent event, except for its data. */
+  fields?: EventFields
 }
 
 /** Maximum characters of a row's text. */
@@ -55,12 +67,20 @@ const MAX_TEXT = 500
 /** Turns the records of a capture into rows. Memory is bounded by open requests, ids and one message. */
 export class Analysis {
   readonly #parsers = { in: new FrameParser('in'), out: new FrameParser('out') }
-  readonly #operations = new Operations()
-  readonly #rules: SessionRules
+  /** The messages of a connection on stdio. */
+  readonly #stdio: Conversation
+  readonly #traffic = new HttpTraffic()
+  readonly #sessions: HttpSessions
   #hasExited = false
 
   constructor(schemas: ReadonlyMap<string, SchemaCheck>) {
-    this.#rules = new SessionRules(schemas)
+    this.#stdio = {
+      operations: new Operations(),
+      rules: new SessionRules(schemas),
+      isPartial: false,
+      eventIds: new Set(),
+    }
+    this.#sessions = new HttpSessions(schemas)
   }
 
   add(record: CaptureRecord): Row[] {
@@ -68,7 +88,12 @@ export class Analysis {
     if (record.type !== 'event') return []
     // Without an exit the capture is still being written, or its writer was killed.
     if (record.event === 'exit') this.#hasExited = true
-    return [eventRow(record)]
+    const step = this.#traffic.event(record)
+    if (step === undefined) return [eventRow(record)]
+    const rows = this.#step(step, record)
+    // Heads have rows of their own, and the end of a body says nothing more.
+    const isShown = record.event !== 'aborted'
+    return isShown ? rows : [eventRow(record), ...rows]
   }
 
   /** Whether the server has exited, so that nothing follows. */
@@ -79,25 +104,53 @@ export class Analysis {
   /** The end of the capture: incomplete lines and unanswered requests. They are findings only if the server has exited. */
   end(): Row[] {
     const frames = [...this.#parsers.in.end(), ...this.#parsers.out.end()]
-    const rows = this.#hasExited ? frames.flatMap((frame) => this.#frame(frame)) : []
-    const unanswered = this.#operations
-      .pending()
-      .filter(
-        ({ method, status }) => METHODS.get(method)?.stream !== true && status !== 'cancelled',
-      )
-    return [...rows, ...unanswered.map((operation) => unansweredRow(operation, this.#hasExited))]
+    const steps = this.#traffic.end()
+    const rows = this.#hasExited
+      ? [
+          ...frames.flatMap((frame) => this.#frame(frame)),
+          ...steps.flatMap((step) => this.#step(step)),
+        ]
+      : []
+    return [
+      ...rows,
+      ...unansweredRows(
+        [...this.#stdio.operations.pending(), ...this.#sessions.pending()],
+        this.#hasExited,
+      ),
+    ]
   }
 
   #chunk(record: ChunkRecord): Row[] {
-    const frames = this.#parsers[record.dir].push(bytesOf(record), record.offset, record.ns)
+    const frames =
+      record.exchange === undefined
+        ? this.#parsers[record.dir].push(bytesOf(record), record.offset, record.ns)
+        : this.#traffic.chunk(record, record.exchange)
     return frames.flatMap((frame) => this.#frame(frame))
   }
 
+  #step({ request, response, frames, closed }: HttpStep, record?: EventRecord): Row[] {
+    if (response !== undefined) this.#sessions.responded(response)
+    const rows = frames.flatMap((frame) => this.#frame(frame))
+    if (closed !== undefined) {
+      const { exchange, by } = closed
+      // A client that disconnects does not want the response.
+      rows.push(...unansweredRows(this.#sessions.closed(exchange, by), by !== 'client'))
+    }
+    const head = request ?? response
+    if (head !== undefined && record !== undefined)
+      rows.push({ ...EMPTY, ...headOf(head, record.ns, response === undefined ? 'in' : 'out') })
+    return rows
+  }
+
   #frame(frame: Frame): Row[] {
+    const { exchange } = frame
+    const conversation = exchange === undefined ? this.#stdio : this.#sessions.of(exchange)
     const found = new FrameFindings(frame)
-    found.revision = this.#operations.revision
+    found.revision = conversation.operations.revision
     const isWhole = frame.faults.every(({ kind }) => kind !== 'missing-bytes')
     checkFrame(frame, found)
+    if (exchange !== undefined) this.#endpoint(frame, exchange)
+    const isRepeated = this.#sessions.isRepeated(frame)
     if (frame.kind !== 'message' || frame.text === undefined || !isWhole)
       return [frameRow(frame, found.list)]
     const { node, faults } = parseJson(frame.text)
@@ -107,6 +160,7 @@ export class Analysis {
     // An empty batch has no message.
     if (messages.length === 0) found.text('invalid-message', node, 'it is an empty array')
     if (messages.length === 0) return [frameRow(frame, found.list)]
+    if (isRepeated) return messages.map((message) => repeatedRow(message, frame))
     const [first, ...more] = messages
     return [
       ...(first === undefined ? [] : [this.#message(first, frame, found)]),
@@ -115,13 +169,29 @@ export class Analysis {
   }
 
   #message(message: Message, frame: Frame, found: FrameFindings): Row {
-    const link = this.#operations.add(message, frame)
+    const { operations, rules } = this.#sessions.ofMessage(message, frame) ?? this.#stdio
+    const { exchange } = frame
+    const link: Link = operations.add(message, frame)
+    if (exchange !== undefined) link.exchange = exchange
+    if (exchange !== undefined && message.kind === 'request' && link.operation !== undefined)
+      this.#sessions.sent(exchange, link.operation)
     found.revision = link.revision
     checkMessage(message, found)
-    if (link.problem !== undefined)
+    const isUncertain = message.kind === 'response' && this.#sessions.mayLackRequest(frame)
+    if (link.problem !== undefined && !isUncertain)
       found.text(link.problem, message.node, `id ${(message.id?.text ?? '').slice(0, 100)}`)
-    this.#rules.check(message, frame.dir, link, this.#operations.isStateless, found)
+    rules.check(message, frame.dir, link, operations.isStateless, found)
     return messageRow(message, frame, link, found.list)
+  }
+
+  /** The first event of HTTP+SSE names where messages are sent to. */
+  #endpoint({ fields, text = '', kind }: Frame, exchange: HttpExchange): void {
+    if (kind !== 'other' || fields?.event !== 'endpoint') return
+    const base = `http://localhost${exchange.target}`
+    if (!URL.canParse(text, base)) return
+    const { pathname, search } = new URL(text, base)
+    this.#traffic.addPath(pathname)
+    this.#sessions.endpoint(exchange, pathname + search)
   }
 }
 
@@ -131,11 +201,8 @@ function messageRow(message: Message, frame: Frame, link: Link, findings: Findin
   const before = message.kind === 'request' ? operation?.continues : undefined
   const continued = before === undefined ? undefined : `continues request ${before.id.text}`
   return {
+    ...placeOf(frame),
     kind: message.kind,
-    ns: frame.lastNs,
-    dir: frame.dir,
-    start: frame.start,
-    end: frame.end,
     revision: revision?.id,
     method: isResponse ? operation?.method : message.method,
     target: operation?.target,
@@ -179,21 +246,45 @@ function contentText(result: Message['result']): string {
   return typeof text === 'string' ? text : ''
 }
 
-const FRAME_ROWS = { message: 'invalid', header: 'invalid', blank: 'blank', gap: 'gap' } as const
+const FRAME_ROWS = {
+  message: 'invalid',
+  header: 'invalid',
+  blank: 'blank',
+  comment: 'blank',
+  gap: 'gap',
+  other: 'other',
+} as const
 
 function frameRow(frame: Frame, findings: Finding[]): Row {
   return {
     ...EMPTY,
+    ...placeOf(frame),
     kind: FRAME_ROWS[frame.kind],
-    ns: frame.lastNs,
-    dir: frame.dir,
-    start: frame.start,
-    end: frame.end,
-    text:
-      frame.kind === 'gap'
-        ? `${frame.end - frame.start} bytes were not recorded`
-        : (frame.text ?? '').slice(0, MAX_TEXT),
+    text: frameText(frame).slice(0, MAX_TEXT),
     findings,
+  }
+}
+
+function frameText({ kind, start, end, text = '', fields, coding }: Frame): string {
+  if (kind === 'gap')
+    return coding === undefined
+      ? `${end - start} bytes were not recorded`
+      : `the rest of the body could not be decoded (${coding})`
+  if (kind !== 'other' || fields === undefined) return text
+  const named = Object.entries(fields).map(([name, value]) => `${name} ${String(value)}`)
+  return [...named, text].filter((each) => each !== '').join(' ')
+}
+
+/** A message that a resumed stream repeats. */
+function repeatedRow(message: Message, frame: Frame): Row {
+  return {
+    ...EMPTY,
+    ...placeOf(frame),
+    kind: message.kind,
+    method: message.method,
+    id: message.id?.text.slice(0, MAX_TEXT),
+    text: 'sent again, in a resumed stream',
+    findings: [],
   }
 }
 
@@ -235,12 +326,19 @@ function describeEvent({ event, text, base64, ...rest }: EventRecord): string {
     .join(', ')
 }
 
+function unansweredRows(operations: readonly Operation[], isFinding: boolean): Row[] {
+  return operations
+    .filter(({ method, status }) => METHODS.get(method)?.stream !== true && status !== 'cancelled')
+    .map((operation) => unansweredRow(operation, isFinding))
+}
+
 /** A request without a response, with the bytes of the request. */
-function unansweredRow(operation: Operation, hasExited: boolean): Row {
-  const { dir, id, method, target, revision, startNs, span } = operation
-  const found = new FrameFindings({ dir, text: undefined, body: span })
+function unansweredRow(operation: Operation, isFinding: boolean): Row {
+  const { dir, id, method, target, revision, startNs, span, exchange } = operation
+  const place = exchange === undefined ? {} : { exchange }
+  const found = new FrameFindings({ dir, text: undefined, body: span, ...place })
   found.revision = revision
-  if (hasExited) found.bytes('unanswered-request', span)
+  if (isFinding) found.bytes('unanswered-request', span)
   return {
     ...EMPTY,
     ...span,
@@ -253,5 +351,6 @@ function unansweredRow(operation: Operation, hasExited: boolean): Row {
     id: id.text,
     text: 'no response',
     findings: found.list,
+    ...(exchange === undefined ? {} : { exchange: exchange.id }),
   }
 }

@@ -38,6 +38,13 @@ export const RULES = {
     why: 'The stream ended before the newline that ends a message.',
     fix: 'Write the newline together with the message, and flush before exiting.',
   },
+  'partial-event': {
+    severity: 'warning',
+    clause:
+      'https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation',
+    why: 'The event stream ended before the empty line that ends an event; clients discard the event.',
+    fix: 'Write two newlines after each event, and flush before ending the response.',
+  },
   'carriage-return': {
     severity: 'info',
     clause: stdio,

@@ -32,6 +32,12 @@ export class SessionRules {
     this.#schemas = schemas
   }
 
+  /** The capture lacks the handshake, so that nothing is said about messages before it. */
+  beginAfterHandshake(): void {
+    this.#isAnswered = true
+    this.#isInitialized = true
+  }
+
   /** `isStateless`: the connection has stateless requests only. */
   check(
     message: Message,

@@ -63,7 +63,8 @@ function authorizerOf(
   }
 }
 
-function urlOf(given: string): URL {
+/** The URL of a server. Throws a UsageError if it is not one. */
+export function urlOf(given: string): URL {
   if (!URL.canParse(given) || new URL(given).hostname === '')
     throw new UsageError(`${JSON.stringify(given)} is not a URL; expected https://HOST/PATH`)
   const url = new URL(given)

@@ -70,6 +70,8 @@ const EXAMPLES: Readonly<Record<RuleId, readonly [lines: readonly string[], find
   {
     'stray-text': [['< Listening…'], ['stray-text: Listening…']],
     'partial-line': [['< {"jsonrpc":"2.0","me$'], ['partial-line: ']],
+    // Over HTTP only: see http.test.ts.
+    'partial-event': [[], []],
     'carriage-return': [
       ['< {"jsonrpc":"2.0","method":"notifications/x"}\r'],
       ['carriage-return: \r'],
