@@ -1,4 +1,5 @@
 import { isObject } from '../schema/issue.js'
+import type { Definitions } from './definitions.js'
 import {
   type CaptureRecord,
   type ChunkRecord,
@@ -85,7 +86,34 @@ export class Analysis {
       .filter(
         ({ method, status }) => METHODS.get(method)?.stream !== true && status !== 'cancelled',
       )
-    return [...rows, ...unanswered.map((operation) => unansweredRow(operation, this.#hasExited))]
+    return [
+      ...rows,
+      ...unanswered.map((operation) => unansweredRow(operation, this.#hasExited)),
+      ...this.#unusedTools(),
+    ]
+  }
+
+  /** What the server has listed. */
+  get definitions(): Definitions {
+    return this.#rules.definitions
+  }
+
+  #unusedTools(): Row[] {
+    const unused = this.#hasExited ? this.#rules.unusedTools() : undefined
+    if (unused === undefined) return []
+    const found = new FrameFindings({ dir: 'out', text: undefined, body: unused.span })
+    found.bytes('unused-tools', unused.span, unused.detail)
+    return [
+      {
+        ...EMPTY,
+        ...unused.span,
+        kind: 'event',
+        ns: 0,
+        method: 'unused tools',
+        text: unused.detail.slice(0, MAX_TEXT),
+        findings: found.list,
+      },
+    ]
   }
 
   #chunk(record: ChunkRecord): Row[] {
