@@ -35,6 +35,12 @@ export const moved =
 /** A section that only the newest revision has. */
 export const newestPage = (page: string): Clause => urlOf(newest, page)
 
+/** The first revisions have their schema in the repository of the specification only. */
+export const SCHEMA: Clause = ({ id, structuredContent }) =>
+  structuredContent === 'none'
+    ? `https://github.com/modelcontextprotocol/modelcontextprotocol/blob/main/schema/${id}/schema.json`
+    : 'schema'
+
 export const TOOL_NAMES: Clause = ({ fields }) =>
   fields.tool.includes('icons') ? 'server/tools#tool-names' : 'server/tools#tool'
 export const JSON_RFC = 'https://www.rfc-editor.org/rfc/rfc8259'

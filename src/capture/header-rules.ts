@@ -60,7 +60,9 @@ function problemOf(
   const text = isEncoded ? decoded(written.trim()) : written.trim()
   if (text === undefined) return 'has invalid Base64'
   const isSame =
-    typeof value === 'number' ? text !== '' && Number(text) === value : text === String(value)
+    typeof value === 'number'
+      ? text !== '' && Number(text) === value
+      : text === (typeof value === 'string' ? value : JSON.stringify(value))
   return isSame ? undefined : `is ${JSON.stringify(text.slice(0, 100))}`
 }
 

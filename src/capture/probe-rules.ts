@@ -22,6 +22,12 @@ export const PROBE_RULES = {
     why: 'After a message that is not JSON, or not JSON-RPC, the server no longer responds; JSON-RPC has errors for that (-32700, -32600).',
     fix: 'Return the error, or skip the line, and go on with the next one.',
   },
+  inconsistent: {
+    severity: 'error',
+    clause: moved('basic/utilities/ping#behavior-requirements', 'basic#statelessness'),
+    why: 'The server refuses a request that it serves otherwise on the same connection.',
+    fix: 'Serve each request by what it says itself; what came before must not change that.',
+  },
   'excessive-output': {
     severity: 'error',
     clause: moved('basic/transports#stdio', 'basic/transports/stdio'),
@@ -58,16 +64,16 @@ export const PROBE_RULES = {
     why: 'The server returned a successful result for a tool that does not exist.',
     fix: 'Return the error -32602, or a result with isError.',
   },
-  'unknown-tool-code': {
+  'unknown-tool-error': {
     severity: 'info',
     clause: 'server/tools#error-handling',
-    why: 'The specification has a JSON-RPC error for unknown tools, of which the model is not told; the server returned something else.',
+    why: 'The specification reports unknown tools by JSON-RPC errors; the server returned a result with isError, which is for errors of a tool.',
     fix: 'Return the error -32602.',
   },
   'inexact-id': {
     severity: 'info',
     clause: messages('responses'),
-    why: 'The id of the response differs from an id beyond 2^53 that the client has sent; JSON parsers may round it.',
+    why: 'A request with an id beyond 2^53 got a response with another id, or none; many JSON parsers cannot keep such a number.',
     fix: 'Return the id as it was written, if clients use such ids.',
   },
   'lost-at-end': {

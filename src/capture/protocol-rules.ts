@@ -1,4 +1,13 @@
-import { JSON_RPC, type Rule, STDIO, TOOL_NAMES, messages, moved, newestPage } from './clauses.js'
+import {
+  JSON_RPC,
+  type Rule,
+  SCHEMA,
+  STDIO,
+  TOOL_NAMES,
+  messages,
+  moved,
+  newestPage,
+} from './clauses.js'
 
 /** Rules of JSON-RPC and MCP about messages. */
 export const PROTOCOL_RULES = {
@@ -52,7 +61,10 @@ export const PROTOCOL_RULES = {
   },
   'unknown-revision': {
     severity: 'warning',
-    clause: 'basic/versioning',
+    clause: moved(
+      'basic/lifecycle#version-negotiation',
+      'basic/versioning#protocol-version-negotiation',
+    ),
     why: 'The protocol version is not one of the published revisions, so messages are not checked against a schema.',
     fix: 'Use a published revision.',
   },
@@ -77,13 +89,13 @@ export const PROTOCOL_RULES = {
   },
   'wrong-revision': {
     severity: 'warning',
-    clause: 'schema',
+    clause: SCHEMA,
     why: 'The method belongs to another revision of the protocol.',
     fix: 'Use the methods of the negotiated revision.',
   },
   schema: {
     severity: 'error',
-    clause: 'schema',
+    clause: SCHEMA,
     why: 'The message does not match the schema of its revision.',
     fix: 'Send the members that the schema requires, with their types.',
   },

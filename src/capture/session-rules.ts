@@ -129,7 +129,8 @@ export class SessionRules {
     }
     const stateless = revision?.lifecycle === 'stateless'
     const isReady = dir === 'in' ? this.#isAnswered : this.#isInitialized
-    if (!stateless && !isReady && method !== 'ping' && method !== 'initialize')
+    const isKnownStateless = isStateless && this.#stateless.isServed
+    if (!stateless && !isKnownStateless && !isReady && method !== 'ping' && method !== 'initialize')
       found.text('before-initialized', place, method)
     if (revision === undefined) return
     this.#method(method, dir, revision, place, found)

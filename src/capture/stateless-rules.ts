@@ -17,8 +17,8 @@ const FILTERS: Readonly<Record<string, string>> = {
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged'
 const CACHE_HINTS = ['ttlMs', 'cacheScope'] as const
 /** Error codes of earlier revisions, and the first and last code that the specification reserves. */
-const FORMER_CODES: readonly unknown[] = [-32002, -32042]
-const DEFINED_CODES: readonly unknown[] = [-32020, -32021, -32022]
+const FORMER_CODES: ReadonlySet<unknown> = new Set([-32002, -32042])
+const DEFINED_CODES: ReadonlySet<unknown> = new Set([-32020, -32021, -32022])
 const RESERVED = { from: -32099, to: -32020 } as const
 
 /** What is remembered of a request. */
@@ -37,6 +37,11 @@ export class StatelessRules {
   /** The server has returned a result to a stateless request: it knows the rules. */
   #isServed = false
   #wantsLogs = false
+
+  /** Whether the server has served a stateless request. */
+  get isServed(): boolean {
+    return this.#isServed
+  }
 
   /** `isStateless`: the connection has stateless requests only. */
   check(message: Message, link: Link, isStateless: boolean, found: FrameFindings): void {
@@ -133,8 +138,8 @@ function checkErrorCode(error: JsonNode, found: FrameFindings): void {
   const code = memberOf(error, 'code')?.value
   if (code === undefined || typeof code.value !== 'number') return
   const isReserved = code.value >= RESERVED.from && code.value <= RESERVED.to
-  const isUndefined = isReserved && !DEFINED_CODES.includes(code.value)
-  if (isUndefined || FORMER_CODES.includes(code.value))
+  const isUndefined = isReserved && !DEFINED_CODES.has(code.value)
+  if (isUndefined || FORMER_CODES.has(code.value))
     found.text('reserved-error-code', code, String(code.value))
 }
 

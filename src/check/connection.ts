@@ -130,6 +130,11 @@ export abstract class Connection {
     void this.close()
   }
 
+  /** Stops waiting for the response to the request with this id. */
+  abandon(id: string): void {
+    this.fail(keyOf(`{"id":${id}}`))
+  }
+
   /** A request gets no response. */
   protected fail(key: string): void {
     this.#pending.get(key)?.(undefined, { start: 0, end: 0 })

@@ -1,14 +1,13 @@
 import { HttpConnection } from './http-connection.js'
 import type { Probe } from './probes.js'
-import type { Session } from './session.js'
 
-const isHttp = ({ connection }: Session) => connection instanceof HttpConnection
 const isLocal = ({ hostname }: URL) => /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 
 const notificationStatus: Probe = {
   name: 'status of a notification',
+  transport: 'http',
   // Stateless revisions have no notifications of clients over HTTP.
-  applies: (session) => isHttp(session) && !session.isStateless,
+  applies: (session) => !session.isStateless,
   async run(session) {
     const { connection } = session
     if (!(connection instanceof HttpConnection)) return
@@ -22,7 +21,8 @@ const notificationStatus: Probe = {
 
 const versionHeader: Probe = {
   name: 'invalid MCP-Protocol-Version',
-  applies: (session) => isHttp(session) && !session.isStateless && session.revision.versionHeader,
+  transport: 'http',
+  applies: (session) => !session.isStateless && session.revision.versionHeader,
   async run(session) {
     const reply = await session.alive({ headers: { 'mcp-protocol-version': 'ccmcp-check' } })
     if (reply.kind === 'result') session.report('version-header', 'ccmcp-check', reply)
@@ -31,7 +31,8 @@ const versionHeader: Probe = {
 
 const contradictingHeader: Probe = {
   name: 'headers that contradict the body',
-  applies: (session) => isHttp(session) && session.isStateless,
+  transport: 'http',
+  applies: (session) => session.isStateless,
   async run(session) {
     const reply = await session.alive({ headers: { 'mcp-method': 'tools/list' } })
     if (reply.kind === 'result')
@@ -41,6 +42,7 @@ const contradictingHeader: Probe = {
 
 const foreignOrigin: Probe = {
   name: 'foreign Origin',
+  transport: 'http',
   // Elsewhere, every origin may be allowed on purpose.
   applies: ({ connection }) => connection instanceof HttpConnection && isLocal(connection.url),
   async run(session) {

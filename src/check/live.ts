@@ -9,12 +9,13 @@ import { isObject } from '../schema/issue.js'
 import type { CaptureFile } from '../tap/capture-file.js'
 import type { Connection, Reply } from './connection.js'
 import { HTTP_PROBES } from './http-probes.js'
-import { FINAL_PROBES, PROBES, type Probe, type ProbeOptions } from './probes.js'
+import { FINAL_PROBES, PROBES, type Probe, type ProbeOptions, type Transport } from './probes.js'
 import { Durations, type Found, Recording } from './recording.js'
 import { type Opening, type Session, describeError, openSession } from './session.js'
 
 /** A server that each probe connects to anew. */
 export interface LiveTarget {
+  transport: Transport
   open(recording: Recording): Connection
   /** What is known about why a connection does not work. */
   explain(connection: Connection): string
@@ -155,6 +156,7 @@ export class LiveCheck {
   }
 
   async #probe(probe: Probe, revision: Revision): Promise<void> {
+    if ((probe.transport ?? this.#target.transport) !== this.#target.transport) return
     if (probe.name === 'latency' && this.#options.samples === 0) return
     await this.#connect(`${probe.name} ${revision.id}`, async (connection) => {
       const { session } = await openSession(connection, revision, START_TIMEOUT)

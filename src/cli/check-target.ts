@@ -48,6 +48,7 @@ export function liveTarget(
   const env = { ...process.env }
   delete env['CCMCP_WIRE']
   return {
+    transport: 'stdio',
     label: args.command === undefined ? (word ?? '') : command.join(' '),
     open: (recording) => new ProcessConnection(command, env, recording, timeout),
     explain: (connection) => processFailure(connection),
@@ -70,6 +71,7 @@ function httpTarget(
   const { url, headers, authorizer, explain } = httpAccess(word, values)
   const send = followRedirects(withAuthorization(nodeRequest(), authorizer))
   return {
+    transport: 'http',
     label: `${url.origin}${url.pathname}`,
     open: (recording) => new HttpConnection(url, send, headers, recording, timeout),
     explain(connection) {

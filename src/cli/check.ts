@@ -1,3 +1,4 @@
+import { mkdirSync } from 'node:fs'
 import { type Budgets, checkBudgets } from '../check/budgets.js'
 import { baselineText, readBaseline } from '../check/baseline.js'
 import { captureLines } from '../check/capture-lines.js'
@@ -232,6 +233,7 @@ async function checkServer(
 
 function captureIn(folder: string, probe: string): CaptureFile {
   const name = probe.replaceAll(/[^\w.-]+/g, '-')
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
   return new CaptureFile(`${folder}/${name}.ndjson`, {
     maxBytes: MAX_CAPTURE,
     failed: ({ message }) => warn(`cannot write the capture: ${message}`),

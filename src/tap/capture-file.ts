@@ -171,6 +171,7 @@ export class CaptureFile {
   }
 
   #end(): void {
+    process.off('exit', this.#flushSync)
     if (this.#descriptor === undefined) return
     try {
       closeSync(this.#descriptor)
