@@ -1,13 +1,4 @@
-import {
-  JSON_RPC,
-  type Rule,
-  SCHEMA,
-  STDIO,
-  TOOL_NAMES,
-  messages,
-  moved,
-  newestPage,
-} from './clauses.js'
+import { type Rule, SCHEMA, STDIO, TOOL_NAMES, messages, moved, newestPage } from './clauses.js'
 
 /** Rules of JSON-RPC and MCP about messages. */
 export const PROTOCOL_RULES = {

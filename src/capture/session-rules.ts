@@ -32,7 +32,7 @@ const NOTIFICATIONS: Readonly<Record<string, readonly [capability: string, membe
 const MAX_ISSUES = 5
 
 /** What rules of their own report. */
-const OWN_RULES: readonly string[] = ['resultType', 'ttlMs', 'cacheScope']
+const OWN_RULES: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope'])
 const META_PATH =
   /^params\._meta\.io\.modelcontextprotocol\/(?:protocolVersion|clientCapabilities)$/
 
@@ -174,7 +174,7 @@ export class SessionRules {
     }
     if (kind !== 'response' || result === undefined || operation === undefined) return
     const issues = (schema.result(operation.method, operation.hasTask, result.value) ?? []).filter(
-      ({ path }) => !OWN_RULES.includes(path),
+      ({ path }) => !OWN_RULES.has(path),
     )
     for (const { path, message } of issues.slice(0, MAX_ISSUES))
       found.text('schema', nodeAt(result, path), `result${path && `.${path}`} ${message}`)

@@ -16,6 +16,7 @@ export interface PostResult {
   isEmpty: boolean
 }
 
+const ignore = () => {}
 const NEWLINE = 0x0a
 const SPACE = 0x20
 
@@ -25,6 +26,7 @@ export class HttpConnection extends Connection {
   readonly #send: SendRequest
   readonly #headers: Readonly<Record<string, string>>
   readonly #controller = new AbortController()
+  #notified = Promise.resolve()
   #session: string | undefined
   #revision: Revision | undefined
   /** The last response, and why the last request failed. */
@@ -46,12 +48,14 @@ export class HttpConnection extends Connection {
 
   protected write(text: string, headers: Readonly<Record<string, string>>): void {
     const key = keyOf(text)
-    void this.post(text, headers)
-      .catch((error: unknown) => {
-        this.failure = error instanceof Error ? error.message : String(error)
-      })
-      // Without a response in it, there will be none.
-      .then(() => (key === '' ? undefined : this.fail(key)))
+    // A notification must have arrived before what follows it.
+    const posted = this.#notified.then(() => this.post(text, headers))
+    const finished = posted.then(ignore, (error: unknown) => {
+      this.failure = error instanceof Error ? error.message : String(error)
+    })
+    if (key === '') this.#notified = finished
+    // Without a response in it, there will be none.
+    else void finished.then(() => this.fail(key))
   }
 
   /** Sends a body, and reads the response to its end or until the timeout. */

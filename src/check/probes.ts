@@ -1,6 +1,6 @@
 import { isObject } from '../schema/issue.js'
 import type { Reply } from './connection.js'
-import { EXIT_TIMEOUT, ProcessConnection } from './process-connection.js'
+import { ProcessConnection } from './process-connection.js'
 import { sampleArguments } from './sample.js'
 import { type Session, codeOf, describeError, noResponse } from './session.js'
 
@@ -243,7 +243,10 @@ const endOfInput: Probe = {
     connection.endInput()
     const hasExited = await connection.exits()
     if (!hasExited)
-      session.report('runs-after-end', `it was still running after ${EXIT_TIMEOUT / 1000} s`)
+      session.report(
+        'runs-after-end',
+        `it was still running after ${connection.exitTimeout / 1000} s`,
+      )
     await connection.close()
     const lost = (await Promise.all(replies)).filter(({ kind }) => kind === 'none')
     const [first] = lost
@@ -261,7 +264,10 @@ const sigterm: Probe = {
     if (!(connection instanceof ProcessConnection)) return
     connection.signal('SIGTERM')
     if (!(await connection.exits()))
-      session.report('ignores-sigterm', `it was still running after ${EXIT_TIMEOUT / 1000} s`)
+      session.report(
+        'ignores-sigterm',
+        `it was still running after ${connection.exitTimeout / 1000} s`,
+      )
   },
 }
 

@@ -3,8 +3,8 @@ import { Connection } from './connection.js'
 import type { Recording } from './recording.js'
 
 const WINDOWS = process.platform === 'win32'
-/** Milliseconds for a server to exit after its input has ended, or after SIGTERM. */
-export const EXIT_TIMEOUT = 3000
+/** Milliseconds for a server to exit before it is killed, where that is not what is checked. */
+const CLOSE_TIMEOUT = 500
 /** Milliseconds to read the rest after the server has exited: its children may keep its pipes open. */
 const OUTPUT_TIMEOUT = 500
 const MAX_STDERR = 64 * 1024
@@ -108,8 +108,13 @@ export class ProcessConnection extends Connection {
     this.#child.kill(signal)
   }
 
+  /** Milliseconds for a server to exit after its input has ended, or after SIGTERM. */
+  get exitTimeout(): number {
+    return this.timeout / 2
+  }
+
   /** Whether the server exits by itself. */
-  async exits(timeout = EXIT_TIMEOUT): Promise<boolean> {
+  async exits(timeout = this.exitTimeout): Promise<boolean> {
     let timer: ReturnType<typeof setTimeout> | undefined
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, timeout)
@@ -122,7 +127,7 @@ export class ProcessConnection extends Connection {
   async close(): Promise<void> {
     this.#isEndedByUs = true
     this.#child.stdin?.end()
-    if (this.#child.pid !== undefined && !(await this.exits(EXIT_TIMEOUT / 6)))
+    if (this.#child.pid !== undefined && !(await this.exits(CLOSE_TIMEOUT)))
       kill(this.#child, 'SIGKILL')
     await this.exited
   }
