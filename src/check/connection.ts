@@ -48,6 +48,11 @@ export abstract class Connection {
     this.timeout = timeout
   }
 
+  /** What came instead of the last response, if the transport has something else than messages. */
+  get refusal(): string | undefined {
+    return undefined
+  }
+
   /** Sends one recorded message. */
   protected abstract write(text: string, headers: Readonly<Record<string, string>>): void
   /** Ends the connection and whatever belongs to it. Never rejects. */

@@ -46,6 +46,12 @@ export class HttpConnection extends Connection {
     this.#headers = headers
   }
 
+  override get refusal(): string | undefined {
+    if (this.failure !== undefined || this.last === undefined) return undefined
+    const { status, contentType } = this.last
+    return `status ${status} with ${contentType === '' ? 'no content' : contentType}`
+  }
+
   protected write(text: string, headers: Readonly<Record<string, string>>): void {
     const key = keyOf(text)
     // A notification must have arrived before what follows it.
@@ -61,6 +67,7 @@ export class HttpConnection extends Connection {
   /** Sends a body, and reads the response to its end or until the timeout. */
   async post(text: string, headers: Readonly<Record<string, string>> = {}): Promise<PostResult> {
     const body: unknown = parsed(text)
+    this.failure = undefined
     const signal = AbortSignal.any([this.#controller.signal, AbortSignal.timeout(this.timeout)])
     const response = await this.#send({
       method: 'POST',

@@ -11,7 +11,7 @@ import type { Connection, Reply } from './connection.js'
 import { HTTP_PROBES } from './http-probes.js'
 import { FINAL_PROBES, PROBES, type Probe, type ProbeOptions, type Transport } from './probes.js'
 import { Durations, type Found, Recording } from './recording.js'
-import { type Opening, type Session, describeError, openSession } from './session.js'
+import { type Opening, type Session, describeError, noResponse, openSession } from './session.js'
 
 /** A server that each probe connects to anew. */
 export interface LiveTarget {
@@ -213,9 +213,6 @@ async function explore(session: Session): Promise<void> {
   await session.list()
   const reply = await session.alive()
   const isEmptyResult = reply.kind === 'result' && isObject(reply.value)
-  if (reply.kind === 'none') {
-    const { ended, timeout } = session.connection
-    const detail = ended ?? `ping, within ${timeout / 1000} s`
-    session.report(ended === undefined ? 'no-response' : 'crash', detail, reply, 'ping')
-  } else if (!isEmptyResult) session.report('failed-ping', describeError(reply.value), reply)
+  if (reply.kind === 'none') noResponse(session, 'ping', reply)
+  else if (!isEmptyResult) session.report('failed-ping', describeError(reply.value), reply)
 }

@@ -85,14 +85,15 @@ export class Session {
   }
 }
 
-/** A request without a response: the server has exited, or did not answer in time. */
+/** A request without a response: the server has exited, has refused it in another way, or did not answer in time. */
 export function noResponse(
   session: Pick<Session, 'connection' | 'report'>,
   what: string,
   reply: Reply,
 ): void {
-  const { ended, timeout } = session.connection
-  if (ended === undefined)
+  const { ended, timeout, refusal } = session.connection
+  if (refusal !== undefined) session.report('http-status', `${what} got ${refusal}`, reply, what)
+  else if (ended === undefined)
     session.report('no-response', `${what}, within ${timeout / 1000} s`, reply, what)
   else session.report('crash', `${ended}; it was sent: ${what}`, reply, what)
 }
@@ -129,8 +130,11 @@ export async function openSession(
   if (revision.lifecycle === 'stateless') {
     const params = { _meta: metaOf(revision) }
     const reply = await connection.request('server/discover', params, { timeout })
-    const session = new Session(connection, revision, reply.value)
-    return { session: reply.kind === 'result' ? session : undefined, reply }
+    const versions = isObject(reply.value) ? reply.value['supportedVersions'] : undefined
+    // A server may answer, only to say that it has other revisions.
+    const isSupported = Array.isArray(versions) && versions.includes(revision.id)
+    if (reply.kind !== 'result' || !isSupported) return { session: undefined, reply }
+    return { session: new Session(connection, revision, reply.value), reply }
   }
   const params = { protocolVersion: revision.id, capabilities: {}, clientInfo: CLIENT }
   const reply = await connection.request('initialize', params, { timeout })
