@@ -1,4 +1,5 @@
 import { isObject } from '../schema/issue.js'
+import { Definitions } from './definitions.js'
 import {
   type CaptureRecord,
   type ChunkRecord,
@@ -8,7 +9,8 @@ import {
 } from './format.js'
 import { type Finding, FrameFindings, checkFrame, checkJson, checkMessage } from './findings.js'
 import { type EventFields, type Frame, FrameParser } from './frames.js'
-import type { HttpExchange } from './http-exchange.js'
+import { checkHeaders } from './header-rules.js'
+import { type HttpExchange, headerOf } from './http-exchange.js'
 import { headOf, placeOf } from './http-rows.js'
 import { type Conversation, HttpSessions } from './http-sessions.js'
 import { type HttpStep, HttpTraffic } from './http-traffic.js'
@@ -71,16 +73,18 @@ export class Analysis {
   readonly #stdio: Conversation
   readonly #traffic = new HttpTraffic()
   readonly #sessions: HttpSessions
+  /** What the server has listed. */
+  readonly definitions = new Definitions()
   #hasExited = false
 
   constructor(schemas: ReadonlyMap<string, SchemaCheck>) {
     this.#stdio = {
       operations: new Operations(),
-      rules: new SessionRules(schemas),
+      rules: new SessionRules(schemas, this.definitions),
       isPartial: false,
       eventIds: new Set(),
     }
-    this.#sessions = new HttpSessions(schemas)
+    this.#sessions = new HttpSessions(schemas, this.definitions)
   }
 
   add(record: CaptureRecord): Row[] {
@@ -117,6 +121,26 @@ export class Analysis {
         [...this.#stdio.operations.pending(), ...this.#sessions.pending()],
         this.#hasExited,
       ),
+      ...this.#unusedTools(),
+    ]
+  }
+
+  /** On stdio only: clients over HTTP may come later. */
+  #unusedTools(): Row[] {
+    const unused = this.#hasExited ? this.#stdio.rules.unusedTools() : undefined
+    if (unused === undefined) return []
+    const found = new FrameFindings({ dir: 'out', text: undefined, body: unused.span })
+    found.bytes('unused-tools', unused.span, unused.detail)
+    return [
+      {
+        ...EMPTY,
+        ...unused.span,
+        kind: 'event',
+        ns: 0,
+        method: 'unused tools',
+        text: unused.detail.slice(0, MAX_TEXT),
+        findings: found.list,
+      },
     ]
   }
 
@@ -181,7 +205,21 @@ export class Analysis {
     if (link.problem !== undefined && !isUncertain)
       found.text(link.problem, message.node, `id ${(message.id?.text ?? '').slice(0, 100)}`)
     rules.check(message, frame.dir, link, operations.isStateless, found)
+    if (exchange !== undefined && frame.dir === 'in') this.#headers(message, exchange, link, found)
     return messageRow(message, frame, link, found.list)
+  }
+
+  /** The headers of a request repeat a part of its body. */
+  #headers(
+    message: Message,
+    { requestHeaders }: HttpExchange,
+    { revision, operation }: Link,
+    found: FrameFindings,
+  ): void {
+    const tool = this.definitions.tool(operation?.target ?? '')
+    const schema = tool?.['inputSchema']
+    const headers = { get: (name: string) => headerOf(requestHeaders, name) }
+    checkHeaders(message, headers, revision, isObject(schema) ? schema : undefined, found)
   }
 
   /** The first event of HTTP+SSE names where messages are sent to. */

@@ -48,14 +48,17 @@ export class FrameFindings {
   }
 
   /** Adds a finding about a part of the text. */
-  text(rule: RuleId, { start, end }: Span, detail = ''): void {
+  text(rule: RuleId, place: Span, detail = ''): void {
+    this.bytes(rule, this.span(place), detail)
+  }
+
+  /** The bytes of a part of the text. */
+  span({ start, end }: Span): Span {
     const { text = '', body, lines } = this.#frame
+    if (lines !== undefined)
+      return { start: byteInLines(text, lines, start), end: byteInLines(text, lines, end) }
     const first = body.start + bytesBefore(text, start)
-    const span =
-      lines === undefined
-        ? { start: first, end: first + bytesBefore(text.slice(start), end - start) }
-        : { start: byteInLines(text, lines, start), end: byteInLines(text, lines, end) }
-    this.bytes(rule, span, detail)
+    return { start: first, end: first + bytesBefore(text.slice(start), end - start) }
   }
 }
 
@@ -106,6 +109,14 @@ export function checkMessage(message: Message, found: FrameFindings): void {
   // An error response has no id, or null, if the request could not be read.
   if (kind === 'response' && message.result !== undefined && (id === undefined || !isId(id)))
     found.text('invalid-id', id ?? node)
+  if (kind === 'response' && message.error !== undefined) checkError(message.error, found)
+}
+
+function checkError(error: JsonNode, found: FrameFindings): void {
+  const code = memberOf(error, 'code')?.value
+  const text = memberOf(error, 'message')?.value
+  if (!Number.isInteger(code?.value)) found.text('invalid-error', code ?? error, 'code')
+  if (typeof text?.value !== 'string') found.text('invalid-error', text ?? error, 'message')
 }
 
 function isId({ value }: JsonNode): boolean {

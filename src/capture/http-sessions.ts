@@ -1,5 +1,6 @@
 import { type Revision, revisions } from '../protocol/revisions/index.js'
 import type { Frame } from './frames.js'
+import type { Definitions } from './definitions.js'
 import { type HttpExchange, headerOf } from './http-exchange.js'
 import type { Message } from './messages.js'
 import { type Operation, Operations, type RequestStates } from './operations.js'
@@ -33,6 +34,7 @@ interface Known {
  */
 export class HttpSessions {
   readonly #schemas: ReadonlyMap<string, SchemaCheck>
+  readonly #definitions: Definitions
   readonly #sessions = new Map<string, Conversation>()
   readonly #exchanges = new Map<HttpExchange, Known>()
   /** A stateless request is continued in another exchange. */
@@ -41,8 +43,9 @@ export class HttpSessions {
   #negotiated: Revision | undefined
   #initialized = 0
 
-  constructor(schemas: ReadonlyMap<string, SchemaCheck>) {
+  constructor(schemas: ReadonlyMap<string, SchemaCheck>, definitions: Definitions) {
     this.#schemas = schemas
+    this.#definitions = definitions
   }
 
   /** The conversation of an exchange. */
@@ -159,7 +162,7 @@ export class HttpSessions {
     const named = revisions.find(({ id }) => id === version)
     const conversation: Conversation = {
       operations: new Operations(version === undefined ? this.#negotiated : named, this.#states),
-      rules: new SessionRules(this.#schemas),
+      rules: new SessionRules(this.#schemas, this.#definitions),
       isPartial: true,
       eventIds: new Set(),
     }
@@ -172,7 +175,7 @@ export class HttpSessions {
   /** The handshake belongs to this conversation. */
   #beginsHere(conversation: Conversation): void {
     conversation.operations = new Operations(undefined, this.#states)
-    conversation.rules = new SessionRules(this.#schemas)
+    conversation.rules = new SessionRules(this.#schemas, this.#definitions)
     conversation.isPartial = false
   }
 

@@ -1,4 +1,5 @@
 import { PROTOCOL_VERSION, SUBSCRIPTION_ID } from '../protocol/meta.js'
+import { METHODS } from '../protocol/methods.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
 import type { Direction } from './format.js'
 import type { Frame, Span } from './frames.js'
@@ -36,7 +37,7 @@ export interface Operation {
 export interface Link {
   operation?: Operation
   revision?: Revision | undefined
-  problem?: 'orphan-response' | 'duplicate-response' | 'reused-id'
+  problem?: 'orphan-response' | 'duplicate-response' | 'late-response' | 'reused-id'
   /** The HTTP request that carried the message, or whose response did. */
   exchange?: HttpExchange
 }
@@ -170,6 +171,7 @@ export class Operations {
         problem: this.#used[requester].has(id.key) ? 'duplicate-response' : 'orphan-response',
       }
     this.#pending[requester].delete(id.key)
+    const isLate = operation.status === 'cancelled'
     operation.status = statusOf(message)
     // A request that was sent before the response to initialize.
     if (!operation.namesRevision) operation.revision ??= this.#negotiated
@@ -183,7 +185,10 @@ export class Operations {
     const state = stringAt(result, 'requestState')
     if (state !== undefined && this.#states.size < MAX_IDS)
       this.#states.set(state, this.#states.has(state) ? undefined : operation)
-    return { operation, revision: operation.revision }
+    // The end of a stream may be confirmed.
+    const isStream = METHODS.get(operation.method)?.stream === true
+    const link = { operation, revision: operation.revision }
+    return isLate && !isStream ? { ...link, problem: 'late-response' } : link
   }
 
   #notification({ method, params }: Message, dir: Direction): Link {

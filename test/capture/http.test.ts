@@ -100,7 +100,7 @@ const initialize = (version = '2025-11-25') =>
 const initialized = (version = '2025-11-25') =>
   result(0, {
     protocolVersion: version,
-    capabilities: { tools: {} },
+    capabilities: { tools: {}, logging: {} },
     serverInfo: { name: 's', version: '1' },
   })
 const META = {
@@ -319,7 +319,8 @@ describe('a capture over HTTP', () => {
   it('treats HTTP errors as answers, and bodies of other paths as no messages', () => {
     const recording = new Recording()
     const body = JSON.stringify(request(1, 'tools/list', { _meta: META }))
-    const refused = recording.request('POST', POST, body)
+    const headers = { 'Mcp-Protocol-Version': '2026-07-28', 'Mcp-Method': 'tools/list' }
+    const refused = recording.request('POST', { ...POST, ...headers }, body)
     recording.response(
       refused,
       401,
