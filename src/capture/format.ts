@@ -105,20 +105,35 @@ export class CaptureReader {
   /** Lines that are no records, and incomplete ones. */
   unreadable = 0
 
+  /** The position in the file after the last line that was read. */
+  #position = 0
+  /** The bytes of the last line, without the newline. */
+  #lineSize = 0
+
   push(bytes: Uint8Array): CaptureRecord[] {
     const records: CaptureRecord[] = []
+    this.read(bytes, (record) => records.push(record))
+    return records
+  }
+
+  /** Calls `visit` with each record and its place in the file. */
+  read(
+    bytes: Uint8Array,
+    visit: (record: CaptureRecord, start: number, end: number) => void,
+  ): void {
     let start = 0
     for (
       let end = bytes.indexOf(NEWLINE);
       end !== -1;
       start = end + 1, end = bytes.indexOf(NEWLINE, start)
     ) {
-      this.#add(bytes.subarray(start, end))
-      const record = this.#take()
-      if (record !== undefined) records.push(record)
+      const line = bytes.subarray(start, end)
+      const record = this.#size === 0 ? this.#parse(line, line.length) : this.#last(line)
+      const first = this.#position
+      this.#position += this.#lineSize + 1
+      if (record !== undefined) visit(record, first, this.#position)
     }
     this.#add(bytes.subarray(start))
-    return records
   }
 
   /** The end of the file: what follows the last newline is a record only if it is complete. */
@@ -127,26 +142,33 @@ export class CaptureReader {
     return record === undefined ? [] : [record]
   }
 
+  #last(bytes: Uint8Array): CaptureRecord | undefined {
+    this.#add(bytes)
+    return this.#take()
+  }
+
   #add(bytes: Uint8Array): void {
     this.#size += bytes.length
     if (bytes.length > 0 && this.#size <= MAX_RECORD) this.#partial.push(bytes.slice())
   }
 
   #take(): CaptureRecord | undefined {
-    const [only = new Uint8Array(0), ...more] = this.#partial
+    const pieces = this.#partial
     const size = this.#size
     this.#size = 0
     this.#partial = []
-    if (size === 0) return undefined
-    let line = only
-    if (more.length > 0 && size <= MAX_RECORD) {
-      line = new Uint8Array(size)
-      let at = 0
-      for (const piece of [only, ...more]) {
-        line.set(piece, at)
-        at += piece.length
-      }
+    const line = new Uint8Array(size > MAX_RECORD ? 0 : size)
+    let at = 0
+    for (const piece of size > MAX_RECORD ? [] : pieces) {
+      line.set(piece, at)
+      at += piece.length
     }
+    return this.#parse(line, size)
+  }
+
+  #parse(line: Uint8Array, size: number): CaptureRecord | undefined {
+    this.#lineSize = size
+    if (size === 0) return undefined
     const record = size > MAX_RECORD ? undefined : parseRecord(decode(line) ?? '')
     if (record === undefined) this.unreadable++
     return record === 'unknown' ? undefined : record
