@@ -55,12 +55,13 @@ export const MAY_IMPORT = {
   http: ['auth', 'jsonrpc', 'schema', 'server', 'stores', 'transports'],
   capture: ['framing', 'jsonrpc', 'protocol', 'schema'],
   tap: ['capture', 'version.ts'],
+  workbench: ['capture', 'framing', 'protocol', 'schema', 'preact', '@preact', 'uplot'],
   cli: 'any',
 }
 
 /** Files that may use Node: its modules (`node:*`), `process` and what leads to them. All others run in any runtime. */
 export const MAY_USE_NODE =
-  /^(?:transports\/(?:stdio-|streams\.ts|http\/(?:client\/)?node)|(?:stdio|runtime|journal)\.ts$|stores\/journal\/|cli|tap\/|harness\/|bundled\/)/
+  /^(?:transports\/(?:stdio-|streams\.ts|http\/(?:client\/)?node)|(?:stdio|runtime|journal)\.ts$|stores\/journal\/|cli|tap\/|workbench\/server\/|harness\/|bundled\/)/
 
 /**
  * Files that are bundled together. `core` is what a server loads before its first response: `ccmcp` and `ccmcp/stdio`

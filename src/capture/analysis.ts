@@ -47,6 +47,8 @@ export interface Row {
   /** An error, a log message, a stray line, or what an event says. */
   text: string
   findings: Finding[]
+  /** The request that it is, answers or belongs to. */
+  operation: Operation | undefined
 }
 
 /** Maximum characters of a row's text. */
@@ -145,6 +147,7 @@ function messageRow(message: Message, frame: Frame, link: Link, findings: Findin
     progress: isResponse ? (operation?.progress ?? 0) : 0,
     text: (continued ?? textOf(message)).slice(0, MAX_TEXT),
     findings,
+    operation,
   }
 }
 
@@ -208,6 +211,7 @@ const EMPTY = {
   status: undefined,
   duration: undefined,
   progress: 0,
+  operation: undefined,
 } as const
 
 function eventRow(record: EventRecord): Row {
@@ -253,5 +257,6 @@ function unansweredRow(operation: Operation, hasExited: boolean): Row {
     id: id.text,
     text: 'no response',
     findings: found.list,
+    operation,
   }
 }

@@ -1,0 +1,113 @@
+// Opens a capture with a million frames on the page of `ccmcp view --web`, in Chromium, and scrolls through it. Prints how
+// long it takes to open it, the longest task while scrolling, and the memory of the page with its worker.
+//
+//   npm run bench:page [-- FRAMES]
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { chromium } from 'playwright-core'
+import { writeBigCapture } from './big-capture.mjs'
+
+const LIMITS = { seconds: 20, task: 50, megabytes: 600 }
+const frames = Number(process.argv[2] ?? 1_000_000)
+const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const folder = mkdtempSync(join(tmpdir(), 'ccmcp-page-'))
+const file = join(folder, 'big.ndjson')
+const MB = 1024 * 1024
+
+/** Bytes of all heaps of the page and its worker, with array buffers. */
+async function memoryOf(sessions) {
+  let bytes = 0
+  for (const session of sessions) {
+    const { usedSize, backingStorageSize = 0, embedderHeapUsedSize = 0 } =
+      await session.send('Runtime.getHeapUsage')
+    bytes += usedSize + backingStorageSize + embedderHeapUsedSize
+  }
+  return bytes
+}
+
+/** Scrolls in the page by wheel, keyboard and scroll bar; returns the longest tasks in milliseconds. */
+async function scroll(page) {
+  await page.evaluate(() => {
+    globalThis.tasks = []
+    const observer = new PerformanceObserver((list) => {
+      for (const { duration } of list.getEntries()) globalThis.tasks.push(duration)
+    })
+    observer.observe({ type: 'longtask' })
+  })
+  const list = page.locator('#rows .scroller')
+  await list.hover()
+  for (let i = 0; i < 60; i++) {
+    await page.mouse.wheel(0, 1500)
+    await page.waitForTimeout(16)
+  }
+  for (let i = 1; i <= 60; i++) {
+    await list.evaluate((element, part) => {
+      element.scrollTop = element.scrollHeight * part
+    }, i / 60)
+    await page.waitForTimeout(16)
+  }
+  await page.locator('#rows').focus()
+  for (let i = 0; i < 60; i++) await page.keyboard.press(i % 2 === 0 ? 'PageUp' : 'ArrowUp')
+  await page.waitForTimeout(500)
+  return await page.evaluate(() => globalThis.tasks.toSorted((a, b) => b - a))
+}
+
+async function measure(url) {
+  const browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-dev-shm-usage'],
+  })
+  try {
+    const page = await browser.newPage({ viewport: { width: 1440, height: 900 } })
+    page.on('pageerror', (error) => process.stdout.write(`${error.message}\n`))
+    const sessions = [await page.context().newCDPSession(page)]
+    const started = performance.now()
+    let peak = 0
+    await page.goto(url)
+    for (let isDone = false; !isDone;) {
+      await new Promise((resolve) => setTimeout(resolve, 250))
+      isDone = await page.evaluate(
+        (rows) => document.querySelector('.foot')?.textContent?.includes(`${rows} rows`) && document.querySelector('progress') === null,
+        (frames + 1).toLocaleString('en'),
+      )
+      peak = Math.max(peak, await memoryOf(sessions))
+    }
+    const seconds = (performance.now() - started) / 1000
+    const tasks = await scroll(page)
+    const { bytes } = await page.evaluate(() => performance.measureUserAgentSpecificMemory())
+    return { seconds, task: tasks[0] ?? 0, megabytes: bytes / MB }
+  } finally {
+    await browser.close()
+  }
+}
+
+try {
+  writeBigCapture(file, frames)
+  process.stdout.write(`${frames} frames, ${Math.round(statSync(file).size / MB)} MB\n`)
+  const server = spawn(process.execPath, [join(root, 'dist', 'cli.js'), 'view', file, '--web'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  try {
+    const [line] = await once(server.stdout, 'data')
+    const { seconds, task, megabytes } = await measure(String(line).trim())
+    const shown = [
+      ['opened in', seconds, LIMITS.seconds, 's'],
+      ['longest task while scrolling', task, LIMITS.task, 'ms'],
+      ['memory of page and worker', megabytes, LIMITS.megabytes, 'MB'],
+    ]
+    for (const [what, value, limit, unit] of shown) {
+      const verdict = value <= limit ? 'ok    ' : 'FAILED'
+      process.stdout.write(`${verdict} ${what}: ${value.toFixed(1)} ${unit} (limit ${limit} ${unit})\n`)
+      if (value > limit) process.exitCode = 1
+    }
+  } finally {
+    server.kill('SIGINT')
+    await once(server, 'exit')
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}
