@@ -91,8 +91,11 @@ export class Analysis {
   }
 
   #chunk(record: ChunkRecord): Row[] {
-    const frames = this.#parsers[record.dir].push(bytesOf(record), record.offset, record.ns)
-    return frames.flatMap((frame) => this.#frame(frame))
+    const parser = this.#parsers[record.dir]
+    const { text, offset, ns } = record
+    const line = text === undefined ? undefined : parser.pushLine(text, offset, ns)
+    if (line !== undefined) return this.#frame(line)
+    return parser.push(bytesOf(record), offset, ns).flatMap((frame) => this.#frame(frame))
   }
 
   #frame(frame: Frame): Row[] {

@@ -121,30 +121,36 @@ export class CaptureReader {
     bytes: Uint8Array,
     visit: (record: CaptureRecord, start: number, end: number) => void,
   ): void {
-    let start = 0
-    for (
-      let end = bytes.indexOf(NEWLINE);
-      end !== -1;
-      start = end + 1, end = bytes.indexOf(NEWLINE, start)
-    ) {
-      const line = bytes.subarray(start, end)
-      const record = this.#size === 0 ? this.#parse(line, line.length) : this.#last(line)
-      const first = this.#position
-      this.#position += this.#lineSize + 1
-      if (record !== undefined) visit(record, first, this.#position)
+    const first = bytes.indexOf(NEWLINE)
+    if (this.#size > 0) this.#add(first === -1 ? bytes : bytes.subarray(0, first))
+    if (this.#size > 0 && first === -1) return
+    const rest = this.#size > 0 ? bytes.subarray(first + 1) : bytes
+    if (this.#size > 0) this.#visit(this.#take(), visit)
+    // Lines are decoded together: one call for each would take as long as parsing them.
+    const whole = rest.subarray(0, rest.lastIndexOf(NEWLINE) + 1)
+    const lines = decode(whole)?.split('\n')
+    for (let line = 0, start = 0; start < whole.length; line++) {
+      const end = whole.indexOf(NEWLINE, start)
+      const text = lines === undefined ? decode(whole.subarray(start, end)) : lines[line]
+      this.#visit(this.#parse(text ?? '', end - start), visit)
+      start = end + 1
     }
-    this.#add(bytes.subarray(start))
+    this.#add(rest.subarray(whole.length))
+  }
+
+  #visit(
+    record: CaptureRecord | undefined,
+    visit: (record: CaptureRecord, start: number, end: number) => void,
+  ): void {
+    const start = this.#position
+    this.#position += this.#lineSize + 1
+    if (record !== undefined) visit(record, start, this.#position)
   }
 
   /** The end of the file: what follows the last newline is a record only if it is complete. */
   end(): CaptureRecord[] {
     const record = this.#take()
     return record === undefined ? [] : [record]
-  }
-
-  #last(bytes: Uint8Array): CaptureRecord | undefined {
-    this.#add(bytes)
-    return this.#take()
   }
 
   #add(bytes: Uint8Array): void {
@@ -163,13 +169,13 @@ export class CaptureReader {
       line.set(piece, at)
       at += piece.length
     }
-    return this.#parse(line, size)
+    return this.#parse(decode(line) ?? '', size)
   }
 
-  #parse(line: Uint8Array, size: number): CaptureRecord | undefined {
+  #parse(line: string, size: number): CaptureRecord | undefined {
     this.#lineSize = size
     if (size === 0) return undefined
-    const record = size > MAX_RECORD ? undefined : parseRecord(decode(line) ?? '')
+    const record = size > MAX_RECORD ? undefined : parseRecord(line)
     if (record === undefined) this.unreadable++
     return record === 'unknown' ? undefined : record
   }

@@ -38,12 +38,19 @@ export function nextTheme(): void {
   apply()
 }
 
-/** The colors of a drawing, from hidden elements: only the browser knows which of two colors applies. */
+/** A color of the style, for drawings. Only the browser knows which of two colors applies. */
 export function colorOf(name: string): string {
+  const version = colors.peek()
+  if (known.version !== version) known = { version, names: new Map() }
+  const before = known.names.get(name)
+  if (before !== undefined) return before
   probe.style.color = `var(--${name})`
   if (!probe.isConnected) document.body.append(probe)
-  return getComputedStyle(probe).color
+  const { color } = getComputedStyle(probe)
+  known.names.set(name, color)
+  return color
 }
 
+let known = { version: -1, names: new Map<string, string>() }
 const probe = document.createElement('span')
 probe.hidden = true
