@@ -12,7 +12,11 @@ export function useSessionFacts(): void {
     const key = `${name} ${handshakes} ${phase}`
     if (key === known) return
     known = key
-    void engine.call('session').then((found) => (facts.value = found))
+    // If the program has ended, the page says so.
+    engine.call('session').then(
+      (found) => (facts.value = found),
+      () => undefined,
+    )
   })
 }
 let known = ''

@@ -150,11 +150,20 @@ export async function select(row: number, bytes?: ByteRange, position?: number):
     selected.value = { row, position }
     setRange(bytes)
     if (position === undefined) void locate()
-    const shown = await engine.call('frame', row)
+    const shown = await readFrame(row)
     if (selected.value?.row !== row) return
     detail.value = shown
   }
   setRange(bytes)
+}
+
+async function readFrame(row: number): Promise<FrameDetail | undefined> {
+  try {
+    return await engine.call('frame', row)
+  } catch (error) {
+    announce(error instanceof Error ? error.message : String(error))
+    return undefined
+  }
 }
 
 /** Selects bytes; the keyboard continues from the first one, or from `from`. */

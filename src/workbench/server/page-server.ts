@@ -92,7 +92,8 @@ export class PageServer {
     if (request.method !== 'GET' && request.method !== 'HEAD')
       return refuse(response, 405, 'Only GET is allowed', { Allow: 'GET, HEAD' })
     if (!this.#isLocal(request)) return refuse(response, 403, 'Host or Origin is not allowed')
-    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost')
+    const [pathname, query] = (request.url ?? '/').split('?', 2)
+    const searchParams = new URLSearchParams(query)
     if (pathname === '/') return this.#page(response)
     const isApi = pathname === '/api/capture' || pathname === '/api/bytes'
     if (!isApi) return refuse(response, 404, 'There is no such page')
