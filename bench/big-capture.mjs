@@ -25,8 +25,27 @@ export function* messages(count) {
   const random = numbers(1)
   const rpc = (message) => JSON.stringify({ jsonrpc: '2.0', ...message })
   const info = (name) => ({ name, version: '1.0.0' })
-  yield ['in', rpc({ id: 0, method: 'initialize', params: { protocolVersion: REVISION, capabilities: { roots: {} }, clientInfo: info('load') } }), 1e6]
-  yield ['out', rpc({ id: 0, result: { protocolVersion: REVISION, capabilities: { tools: {}, logging: {} }, serverInfo: info('busy') } }), 3e6]
+  yield [
+    'in',
+    rpc({
+      id: 0,
+      method: 'initialize',
+      params: { protocolVersion: REVISION, capabilities: { roots: {} }, clientInfo: info('load') },
+    }),
+    1e6,
+  ]
+  yield [
+    'out',
+    rpc({
+      id: 0,
+      result: {
+        protocolVersion: REVISION,
+        capabilities: { tools: {}, logging: {} },
+        serverInfo: info('busy'),
+      },
+    }),
+    3e6,
+  ]
   yield ['in', rpc({ method: 'notifications/initialized' }), 1e5]
   let asked = 0
   for (let id = 1, sent = 3; sent < count; id++) {
@@ -37,22 +56,55 @@ export function* messages(count) {
     sent++
     const chance = random()
     if (chance < 0.1) {
-      yield ['out', rpc({ method: 'notifications/progress', params: { progressToken: id, progress: 1, total: 2 } }), 1e5]
+      yield [
+        'out',
+        rpc({
+          method: 'notifications/progress',
+          params: { progressToken: id, progress: 1, total: 2 },
+        }),
+        1e5,
+      ]
       sent++
     } else if (chance < 0.15) {
-      yield ['out', rpc({ method: 'notifications/message', params: { level: 'info', logger: 'busy', data: `call ${id}: ${query}` } }), 1e5]
+      yield [
+        'out',
+        rpc({
+          method: 'notifications/message',
+          params: { level: 'info', logger: 'busy', data: `call ${id}: ${query}` },
+        }),
+        1e5,
+      ]
       sent++
     } else if (chance < 0.16) {
       yield ['out', rpc({ id: `ask-${++asked}`, method: 'roots/list' }), 1e5]
-      yield ['in', rpc({ id: `ask-${asked}`, result: { roots: [{ uri: 'file:///tmp', name: 'tmp' }] } }), 5e5]
+      yield [
+        'in',
+        rpc({ id: `ask-${asked}`, result: { roots: [{ uri: 'file:///tmp', name: 'tmp' }] } }),
+        5e5,
+      ]
       sent += 2
     } else if (chance < 0.1602) {
       yield ['out', `Processed ${id} calls so far`, 1e4]
       sent++
     }
     const took = 2e5 * (1 + TOOLS.indexOf(name)) * (0.5 + random() * random() * 20)
-    if (random() < 0.03) yield ['out', rpc({ id, error: { code: -32602, message: `Unknown argument in ${name}` } }), took]
-    else yield ['out', rpc({ id, result: { content: [{ type: 'text', text: WORDS.repeat(Math.floor(random() * 4)) + id }] } }), took]
+    if (random() < 0.03)
+      yield [
+        'out',
+        rpc({ id, error: { code: -32602, message: `Unknown argument in ${name}` } }),
+        took,
+      ]
+    else
+      yield [
+        'out',
+        rpc({
+          id,
+          result: {
+            content: [{ type: 'text', text: WORDS.repeat(Math.floor(random() * 4)) + id }],
+          },
+        }),
+        took,
+      ]
     sent++
   }
 }
@@ -80,6 +132,7 @@ export function writeBigCapture(path, count) {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const [path, count = '1000000'] = process.argv.slice(2)
-  if (path === undefined) throw new Error('Missing FILE; usage: node bench/big-capture.mjs FILE [FRAMES]')
+  if (path === undefined)
+    throw new Error('Missing FILE; usage: node bench/big-capture.mjs FILE [FRAMES]')
   writeBigCapture(path, Number(count))
 }

@@ -47,7 +47,8 @@ export class Acceptance {
       .filter(([keyword]) => !ANNOTATIONS.has(keyword))
       .filter(([keyword]) => keyword !== 'properties' && keyword !== 'additionalProperties')
       .map(([keyword, value]) => this.#keyword(keyword, value))
-    if ('properties' in schema || 'additionalProperties' in schema) parts.push(this.#members(schema))
+    if ('properties' in schema || 'additionalProperties' in schema)
+      parts.push(this.#members(schema))
     const [one = () => true, two] = parts
     if (two === undefined) return one
     return (value) => {

@@ -26,7 +26,9 @@ dir:in is from the client to the server, dir:out from the server to the client.`
   options: {
     follow: { short: 'f', description: 'keep showing what is recorded (also -f)' },
     filter: { value: 'EXPRESSION', description: 'show only matching lines' },
-    web: { description: 'show it on a page in the browser: prints the URL, runs until it is ended' },
+    web: {
+      description: 'show it on a page in the browser: prints the URL, runs until it is ended',
+    },
     open: { description: 'with --web: open the browser' },
     ...HELP,
   },

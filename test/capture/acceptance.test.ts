@@ -48,7 +48,11 @@ describe('a value that is accepted quickly', () => {
     let accepted = 0
     let valid = 0
     for (const name of Object.keys(schema.definitions)) {
-      const whole = { $schema: schema.dialect, [schema.root]: schema.definitions, $ref: `#/${schema.root}/${name}` }
+      const whole = {
+        $schema: schema.dialect,
+        [schema.root]: schema.definitions,
+        $ref: `#/${schema.root}/${name}`,
+      }
       for (const value of VALUES.flatMap((each) => [...changed(each)])) {
         const isValid = check(whole, value).issues === undefined
         const isAccepted = acceptance.accepts(name, value)
@@ -65,7 +69,16 @@ describe('a value that is accepted quickly', () => {
 
 describe('a line of ASCII', () => {
   it('becomes the same frame without decoding', () => {
-    const lines = ['{"a":1}\n', '{"b":"é"}\n', ' {"c":1}\n', '{"d":1}\r\n', '{}\n{}\n', '{"e"', ':1}\n', '{"f":1}\n']
+    const lines = [
+      '{"a":1}\n',
+      '{"b":"é"}\n',
+      ' {"c":1}\n',
+      '{"d":1}\r\n',
+      '{}\n{}\n',
+      '{"e"',
+      ':1}\n',
+      '{"f":1}\n',
+    ]
     const whole = new FrameParser('in')
     const quick = new FrameParser('in')
     let offset = 0

@@ -53,30 +53,50 @@ describe('the rows of a capture', () => {
   const capture = sampleCapture()
   const expected = rowsOf(capture)
 
-  it.each([1, 33, 1000, 1_000_000])('are those of the terminal, read in pieces of %i', async (size) => {
-    const { service, state } = await read(fileOf(capture.toString(), size))
-    expect(state()).toMatchObject({ phase: 'ready', rows: expected.length, hasExited: true, unreadable: 0 })
-    const shown = service.rows(0, 1000).map(({ index, peer, severity, ...row }) => row)
-    expect(shown).toEqual(expected.map(({ findings, operation, ...row }) => row))
-    const findings = service.findings(0, 1000).map(({ rule, start, end, detail }) => ({ rule, start, end, detail }))
-    expect(findings).toEqual(
-      expected.flatMap((row) => row.findings).map(({ rule, start, end, detail }) => ({ rule, start, end, detail })),
-    )
-  })
-
-  it.each(['tool:search', 'status:error', 'finding:*', 'finding:warning', 'dur>50ms', 'size<60b', 'budget', '-kind:event', 'id:9999', 'rev:2025* dir:in'])(
-    'are filtered as in the terminal: %s',
-    async (filter) => {
-      const { service, state } = await read(fileOf(capture.toString()))
-      expect(service.filter(filter)).toBe('')
-      await expect.poll(() => state().isFiltering).toBe(false)
-      const matching = expected.flatMap((row, index) => (parseFilter(filter)(row) ? [index] : []))
-      expect(service.rows(0, 1000).map(({ index }) => index)).toEqual(matching)
-      expect(matching.length).toBeGreaterThan(0)
-      const [first = 0] = matching
-      expect(service.positionOf(first)).toBe(0)
+  it.each([1, 33, 1000, 1_000_000])(
+    'are those of the terminal, read in pieces of %i',
+    async (size) => {
+      const { service, state } = await read(fileOf(capture.toString(), size))
+      expect(state()).toMatchObject({
+        phase: 'ready',
+        rows: expected.length,
+        hasExited: true,
+        unreadable: 0,
+      })
+      const shown = service.rows(0, 1000).map(({ index, peer, severity, ...row }) => row)
+      expect(shown).toEqual(expected.map(({ findings, operation, ...row }) => row))
+      const findings = service
+        .findings(0, 1000)
+        .map(({ rule, start, end, detail }) => ({ rule, start, end, detail }))
+      expect(findings).toEqual(
+        expected
+          .flatMap((row) => row.findings)
+          .map(({ rule, start, end, detail }) => ({ rule, start, end, detail })),
+      )
     },
   )
+
+  it.each([
+    'tool:search',
+    'status:error',
+    'finding:*',
+    'finding:warning',
+    'dur>50ms',
+    'size<60b',
+    'budget',
+    '-kind:event',
+    'id:9999',
+    'rev:2025* dir:in',
+  ])('are filtered as in the terminal: %s', async (filter) => {
+    const { service, state } = await read(fileOf(capture.toString()))
+    expect(service.filter(filter)).toBe('')
+    await expect.poll(() => state().isFiltering).toBe(false)
+    const matching = expected.flatMap((row, index) => (parseFilter(filter)(row) ? [index] : []))
+    expect(service.rows(0, 1000).map(({ index }) => index)).toEqual(matching)
+    expect(matching.length).toBeGreaterThan(0)
+    const [first = 0] = matching
+    expect(service.positionOf(first)).toBe(0)
+  })
 
   it('link requests and responses', async () => {
     const { service } = await read(fileOf(capture.toString()))
@@ -92,10 +112,15 @@ describe('the rows of a capture', () => {
 
   it('have the bytes of their frames', async () => {
     const { service } = await read(fileOf(capture.toString()))
-    const out = capture.records.flatMap((record) => (record.type === 'chunk' && record.dir === 'out' ? [record.text] : [])).join('')
+    const out = capture.records
+      .flatMap((record) => (record.type === 'chunk' && record.dir === 'out' ? [record.text] : []))
+      .join('')
     for (const row of service.rows(0, 1000)) {
       const detail = await service.frame(row.index)
-      if (row.dir === 'out') expect(decoder.decode(detail?.bytes)).toBe(Buffer.from(out).subarray(row.start, row.end).toString())
+      if (row.dir === 'out')
+        expect(decoder.decode(detail?.bytes)).toBe(
+          Buffer.from(out).subarray(row.start, row.end).toString(),
+        )
       if (row.kind === 'event') expect(decoder.decode(detail?.bytes)).toContain('"type":"event"')
     }
     expect(await service.frame(-1)).toBeUndefined()
@@ -106,7 +131,10 @@ describe('the rows of a capture', () => {
 describe('a capture that cannot be read', () => {
   it('says why', async () => {
     const { state } = await read(fileOf('{"type":"other"}\n'))
-    expect(state()).toMatchObject({ phase: 'failed', problem: expect.stringContaining('it is not a capture') })
+    expect(state()).toMatchObject({
+      phase: 'failed',
+      problem: expect.stringContaining('it is not a capture'),
+    })
     const empty = await read(fileOf(''))
     expect(empty.state().phase).toBe('failed')
   })
@@ -137,7 +165,14 @@ describe('a tree', () => {
     if (tree === undefined) throw new Error('no tree')
     const bytes = new TextEncoder().encode(`xyz${source}`)
     const value = (node: number) => decoder.decode(bytes.subarray(tree.start[node], tree.end[node]))
-    expect(Array.from(tree.start, (_, node) => value(node))).toEqual([source, '"é😀"', '[1,{"ü":null}]', '1', '{"ü":null}', 'null'])
+    expect(Array.from(tree.start, (_, node) => value(node))).toEqual([
+      source,
+      '"é😀"',
+      '[1,{"ü":null}]',
+      '1',
+      '{"ü":null}',
+      'null',
+    ])
     expect(decoder.decode(bytes.subarray(tree.keyStart[5], tree.keyEnd[5]))).toBe('"ü"')
     expect([...tree.depth]).toEqual([0, 1, 1, 2, 2, 3])
     expect([...tree.next]).toEqual([6, 2, 6, 4, 6, 6])
@@ -170,11 +205,15 @@ describe('latency', () => {
     expect(second).toMatchObject({ target: 'read_note', calls: 14, errors: 3 })
     const points = service.points('tools/call', 'search')
     expect(points.duration.length).toBe(14)
-    expect(service.rows(0, 1000)[points.row[0] ?? 0]).toMatchObject({ target: 'search', kind: 'response' })
+    expect(service.rows(0, 1000)[points.row[0] ?? 0]).toMatchObject({
+      target: 'search',
+      kind: 'response',
+    })
   })
   it('keeps outliers when there are too many points', async () => {
     const capture = new CaptureBuilder().handshake()
-    for (let id = 1; id <= 10_000; id++) capture.call(id, 'add', {}, text('1'), id === 7777 ? 900 : 1)
+    for (let id = 1; id <= 10_000; id++)
+      capture.call(id, 'add', {}, text('1'), id === 7777 ? 900 : 1)
     const { service } = await read(fileOf(capture.toString(), 1_000_000))
     const { duration, ns } = service.points('tools/call', 'add')
     expect(duration.length).toBeLessThanOrEqual(4000)
@@ -188,7 +227,9 @@ describe('the timeline', () => {
     const capture = new CaptureBuilder().handshake()
     capture.message('in', { id: 1, method: 'tools/call', params: { name: 'slow' } })
     capture.message('in', { id: 2, method: 'tools/call', params: { name: 'fast' } })
-    capture.message('out', { id: 2, ...text('x') }).message('out', { id: 1, error: { code: -32603, message: 'x' } })
+    capture
+      .message('out', { id: 2, ...text('x') })
+      .message('out', { id: 1, error: { code: -32603, message: 'x' } })
     capture.message('in', { id: 3, method: 'subscriptions/listen', params: {} })
     capture.message('in', { id: 4, method: 'tasks/get', params: { taskId: 'x' } })
     const { service, state } = await read(fileOf(capture.toString()))
@@ -223,8 +264,16 @@ describe('the session', () => {
         method: 'initialize',
         requested: '2025-11-25',
         revision: '2025-11-25',
-        client: { name: 'example-host', version: '2.1.0', capabilities: ['roots', 'roots.listChanged', 'elicitation'] },
-        server: { name: 'notes', version: '1.4.2', capabilities: ['tools', 'tools.listChanged', 'resources', 'logging'] },
+        client: {
+          name: 'example-host',
+          version: '2.1.0',
+          capabilities: ['roots', 'roots.listChanged', 'elicitation'],
+        },
+        server: {
+          name: 'notes',
+          version: '1.4.2',
+          capabilities: ['tools', 'tools.listChanged', 'resources', 'logging'],
+        },
         instructions: 'Search before you read.',
       },
     ])
@@ -235,10 +284,19 @@ describe('the session', () => {
       'io.modelcontextprotocol/clientInfo': { name: 'c', version: '1' },
       'io.modelcontextprotocol/clientCapabilities': { sampling: {} },
     }
-    const capture = new CaptureBuilder().message('in', { id: 1, method: 'tools/list', params: { _meta: meta } })
+    const capture = new CaptureBuilder().message('in', {
+      id: 1,
+      method: 'tools/list',
+      params: { _meta: meta },
+    })
     const { service } = await read(fileOf(capture.toString()))
     expect(await service.session()).toMatchObject([
-      { method: 'tools/list', revision: '2026-07-28', client: { name: 'c', capabilities: ['sampling'] }, server: undefined },
+      {
+        method: 'tools/list',
+        revision: '2026-07-28',
+        client: { name: 'c', capabilities: ['sampling'] },
+        server: undefined,
+      },
     ])
   })
 })

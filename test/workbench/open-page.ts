@@ -24,7 +24,11 @@ export class Workplace {
   }
 
   /** Serves a capture; resolves to the URL of the page. */
-  async serve(path: string | undefined, newest?: () => string | undefined, follow = newest !== undefined) {
+  async serve(
+    path: string | undefined,
+    newest?: () => string | undefined,
+    follow = newest !== undefined,
+  ) {
     const capture = new ServedCapture(path, newest)
     const server = new PageServer({ html: html(), capture, follow })
     this.#closing.push(() => server.close())
@@ -34,10 +38,15 @@ export class Workplace {
   /** Opens an address in a page of its own. */
   async open(url: string, options: BrowserContextOptions = {}): Promise<Page> {
     this.#browser ??= await launchBrowser()
-    const context = await this.#browser.newContext({ viewport: { width: 1440, height: 900 }, timezoneId: 'UTC', ...options })
+    const context = await this.#browser.newContext({
+      viewport: { width: 1440, height: 900 },
+      timezoneId: 'UTC',
+      ...options,
+    })
     const page = await context.newPage()
     page.on('console', (message) => {
-      if (message.type() === 'error' || message.type() === 'warning') this.problems.push(message.text())
+      if (message.type() === 'error' || message.type() === 'warning')
+        this.problems.push(message.text())
     })
     page.on('pageerror', (error) => this.problems.push(error.message))
     await page.goto(url)

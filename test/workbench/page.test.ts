@@ -52,7 +52,9 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
   })
 
   it('marks the bytes of a field, and the field of a byte', async () => {
-    const capture = new CaptureBuilder().handshake().call(1, 'add', { word: 'café', n: 7 }, text('ok'))
+    const capture = new CaptureBuilder()
+      .handshake()
+      .call(1, 'add', { word: 'café', n: 7 }, text('ok'))
     const page = await place.show(capture.toString())
     await row(page, 4).click()
     await page.getByRole('treeitem', { name: 'word: "café"' }).click()
@@ -114,7 +116,9 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     expect(await markedBytes(page)).toBe('"name":"example-host"')
     // The parent, collapsed.
     for (const key of ['ArrowLeft', 'ArrowLeft']) await page.keyboard.press(key)
-    expect(await page.getByRole('treeitem', { name: /^clientInfo/ }).getAttribute('aria-expanded')).toBe('false')
+    expect(
+      await page.getByRole('treeitem', { name: /^clientInfo/ }).getAttribute('aria-expanded'),
+    ).toBe('false')
     await page.locator('#bytes').focus()
     await page.keyboard.press('ArrowRight')
     await page.keyboard.press('ArrowDown')
@@ -175,7 +179,9 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     await expect.poll(async () => (await cells(page, 'c-status')).at(-1)).toBe('pending')
     await page.locator('#rows').focus()
     await page.keyboard.press('Home')
-    expect(await page.getByRole('button', { name: 'Follow' }).getAttribute('aria-pressed')).toBe('false')
+    expect(await page.getByRole('button', { name: 'Follow' }).getAttribute('aria-pressed')).toBe(
+      'false',
+    )
     newest = place.file('b.ndjson', new CaptureBuilder().handshake().toString())
     await expect.poll(() => page.locator('.file').textContent()).toBe('b.ndjson')
     await expect.poll(() => page.locator('.foot').textContent()).toContain('Live3 rows')
@@ -192,12 +198,18 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     await expect.poll(() => page.getByRole('alert').textContent()).toContain('ccmcp has ended')
     expect(await cells(page, 'c-name')).toContain('initialize')
     await row(page, 2).click()
-    await expect.poll(() => page.locator('.foot [role=status]').textContent()).toContain('has ended')
+    await expect
+      .poll(() => page.locator('.foot [role=status]').textContent())
+      .toContain('has ended')
   })
 
   it.each(['http', 'file'])('opens a file that is dropped, from %s:', async (protocol) => {
     const { url } = await place.serve(undefined)
-    const page = await place.open(protocol === 'http' ? url.replace(/#.*/, '#token=wrong') : pathToFileURL(HTML_PATH.pathname).href)
+    const page = await place.open(
+      protocol === 'http'
+        ? url.replace(/#.*/, '#token=wrong')
+        : pathToFileURL(HTML_PATH.pathname).href,
+    )
     if (protocol === 'http')
       await expect.poll(() => page.getByRole('alert').textContent()).toContain('token')
     expect(await page.getByRole('heading', { name: 'Drop a capture here' }).isVisible()).toBe(true)
@@ -221,9 +233,13 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
 
   it('shows the bytes of a frame from several chunks, and of what is not JSON', async () => {
     const capture = new CaptureBuilder().handshake()
-    const bytes = new TextEncoder().encode('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"é"}}\n')
+    const bytes = new TextEncoder().encode(
+      '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"é"}}\n',
+    )
     const inside = bytes.indexOf(0xc3) + 1
-    capture.bytes('in', bytes.slice(0, 10)).message('out', { method: 'notifications/message', params: { level: 'info', data: 1 } })
+    capture
+      .bytes('in', bytes.slice(0, 10))
+      .message('out', { method: 'notifications/message', params: { level: 'info', data: 1 } })
     capture.bytes('in', bytes.slice(10, inside)).bytes('in', bytes.slice(inside))
     capture.bytes('out', Uint8Array.of(0x7b, 0xff, 0xfe, 0x0a))
     const page = await place.show(capture.exit().toString())
@@ -281,22 +297,27 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     ])
   })
 
-  it.each(['light', 'dark'] as const)('is %s if the system is, until the user chooses', async (scheme) => {
-    const page = await place.show(sampleCapture().toString(), '', { colorScheme: scheme })
-    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
-    const colors = { light: 'rgb(255, 255, 255)', dark: 'rgb(20, 22, 26)' }
-    expect(await background()).toBe(colors[scheme])
-    const button = page.getByRole('button', { name: / theme$/ })
-    await button.click()
-    expect(await background()).toBe(colors.light)
-    await button.click()
-    expect(await background()).toBe(colors.dark)
-    await page.reload()
-    expect(await background()).toBe(colors.dark)
-  })
+  it.each(['light', 'dark'] as const)(
+    'is %s if the system is, until the user chooses',
+    async (scheme) => {
+      const page = await place.show(sampleCapture().toString(), '', { colorScheme: scheme })
+      const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
+      const colors = { light: 'rgb(255, 255, 255)', dark: 'rgb(20, 22, 26)' }
+      expect(await background()).toBe(colors[scheme])
+      const button = page.getByRole('button', { name: / theme$/ })
+      await button.click()
+      expect(await background()).toBe(colors.light)
+      await button.click()
+      expect(await background()).toBe(colors.dark)
+      await page.reload()
+      expect(await background()).toBe(colors.dark)
+    },
+  )
 
   it.each([420, 900, 1440])('fits into %i pixels', async (width) => {
-    const page = await place.show(sampleCapture().toString(), '&row=3', { viewport: { width, height: 800 } })
+    const page = await place.show(sampleCapture().toString(), '&row=3', {
+      viewport: { width, height: 800 },
+    })
     await page.getByRole('treeitem').first().waitFor()
     const outside = await page.evaluate(() =>
       [...document.querySelectorAll('button, input, canvas, [role=grid], [role=tree], [role=tab]')]

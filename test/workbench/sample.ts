@@ -47,24 +47,28 @@ export class CaptureBuilder {
         clientInfo: { name: 'example-host', version: '2.1.0' },
       },
     })
-      .message('out', {
-        id: 0,
-        result: {
-          protocolVersion: revision,
-          capabilities: { tools: { listChanged: true }, resources: {}, logging: {} },
-          serverInfo: { name: 'notes', version: '1.4.2' },
-          instructions: 'Search before you read.',
+      .message(
+        'out',
+        {
+          id: 0,
+          result: {
+            protocolVersion: revision,
+            capabilities: { tools: { listChanged: true }, resources: {}, logging: {} },
+            serverInfo: { name: 'notes', version: '1.4.2' },
+            instructions: 'Search before you read.',
+          },
         },
-      }, 38)
+        38,
+      )
       .message('in', { method: 'notifications/initialized' })
   }
 
   call(id: number | string, name: string, args: object, result: object, wait = 5): this {
-    return this.message('in', { id, method: 'tools/call', params: { name, arguments: args } }, 2).message(
-      'out',
-      { id, ...result },
-      wait,
-    )
+    return this.message(
+      'in',
+      { id, method: 'tools/call', params: { name, arguments: args } },
+      2,
+    ).message('out', { id, ...result }, wait)
   }
 
   exit(): this {
@@ -76,35 +80,105 @@ export class CaptureBuilder {
   }
 }
 
-export const text = (content: string) => ({ result: { content: [{ type: 'text', text: content }] } })
+export const text = (content: string) => ({
+  result: { content: [{ type: 'text', text: content }] },
+})
 
 /** A session with a bit of everything. */
 export function sampleCapture(): CaptureBuilder {
   const capture = new CaptureBuilder()
-  capture.event('spawn', { argv: ['npx', 'notes-server'], cwd: '/home/user', pid: 4711, ppid: 4710 })
+  capture.event('spawn', {
+    argv: ['npx', 'notes-server'],
+    cwd: '/home/user',
+    pid: 4711,
+    ppid: 4710,
+  })
   capture.handshake()
   capture.line('out', 'Listening on stdio', 3)
   capture.message('in', { id: 1, method: 'tools/list' })
-  capture.message('out', { id: 1, result: { tools: [
-    { name: 'search', description: 'Searches notes.', inputSchema: { type: 'object', properties: { query: { type: 'string' } }, required: ['query'] } },
-    { name: 'read_note', description: 'Reads a note.', inputSchema: { type: 'object', properties: { path: { type: 'string' } } } },
-    { name: 'summarize', description: 'Summarizes notes.', inputSchema: { type: 'object' } },
-  ] } }, 6)
+  capture.message(
+    'out',
+    {
+      id: 1,
+      result: {
+        tools: [
+          {
+            name: 'search',
+            description: 'Searches notes.',
+            inputSchema: {
+              type: 'object',
+              properties: { query: { type: 'string' } },
+              required: ['query'],
+            },
+          },
+          {
+            name: 'read_note',
+            description: 'Reads a note.',
+            inputSchema: { type: 'object', properties: { path: { type: 'string' } } },
+          },
+          { name: 'summarize', description: 'Summarizes notes.', inputSchema: { type: 'object' } },
+        ],
+      },
+    },
+    6,
+  )
   const durations = [4, 6, 3, 12, 5, 7, 48, 6, 4, 9, 5, 130, 6, 8]
   let id = 2
   for (const [round, took] of durations.entries()) {
-    capture.call(id++, 'search', { query: `budget ${round}`, limit: 10 }, text(`${round + 1} notes: "Budget 2026", "Café — 日本語"`), took)
-    capture.call(id++, 'read_note', { path: `notes/2026/budget-${round}.md` }, round % 5 === 3
-      ? { error: { code: -32602, message: 'Unknown note: notes/2026/budget-3.md' } }
-      : text(`# Budget ${round}\n\n- rent: 1200\n- food: 430\n`), took / 2)
+    capture.call(
+      id++,
+      'search',
+      { query: `budget ${round}`, limit: 10 },
+      text(`${round + 1} notes: "Budget 2026", "Café — 日本語"`),
+      took,
+    )
+    capture.call(
+      id++,
+      'read_note',
+      { path: `notes/2026/budget-${round}.md` },
+      round % 5 === 3
+        ? { error: { code: -32602, message: 'Unknown note: notes/2026/budget-3.md' } }
+        : text(`# Budget ${round}\n\n- rent: 1200\n- food: 430\n`),
+      took / 2,
+    )
     if (round % 4 !== 1) continue
     const token = id
-    capture.message('in', { id: id++, method: 'tools/call', params: { name: 'summarize', arguments: { since: '2026-01-01' }, _meta: { progressToken: token } } }, 2)
+    capture.message(
+      'in',
+      {
+        id: id++,
+        method: 'tools/call',
+        params: {
+          name: 'summarize',
+          arguments: { since: '2026-01-01' },
+          _meta: { progressToken: token },
+        },
+      },
+      2,
+    )
     for (const progress of [1, 2, 3])
-      capture.message('out', { method: 'notifications/progress', params: { progressToken: token, progress, total: 3 } }, 14)
-    capture.message('out', { method: 'notifications/message', params: { level: 'info', logger: 'notes', data: 'summarized 12 notes' } }, 4)
+      capture.message(
+        'out',
+        { method: 'notifications/progress', params: { progressToken: token, progress, total: 3 } },
+        14,
+      )
+    capture.message(
+      'out',
+      {
+        method: 'notifications/message',
+        params: { level: 'info', logger: 'notes', data: 'summarized 12 notes' },
+      },
+      4,
+    )
     capture.message('out', { id: `ask-${round}`, method: 'roots/list' }, 2)
-    capture.message('in', { id: `ask-${round}`, result: { roots: [{ uri: 'file:///home/user/notes', name: 'notes' }] } }, 9)
+    capture.message(
+      'in',
+      {
+        id: `ask-${round}`,
+        result: { roots: [{ uri: 'file:///home/user/notes', name: 'notes' }] },
+      },
+      9,
+    )
     capture.message('out', { id: token, ...text('Spending rose by 4 %.') }, 22)
   }
   capture.message('out', { id: 9999, result: {} }, 3)

@@ -63,10 +63,14 @@ describe('the server of the page', () => {
     })
     const whole = await get(`${origin}/api/bytes?id=1`, { headers })
     expect([whole.status, whole.body]).toEqual([206, content])
-    const part = await get(`${origin}/api/bytes?id=1`, { headers: { ...headers, Range: 'bytes=2-5' } })
+    const part = await get(`${origin}/api/bytes?id=1`, {
+      headers: { ...headers, Range: 'bytes=2-5' },
+    })
     expect(part.body).toBe(content.slice(2, 6))
     expect(part.headers['content-range']).toBe(`bytes 2-5/${Buffer.byteLength(content)}`)
-    const beyond = await get(`${origin}/api/bytes?id=1`, { headers: { ...headers, Range: 'bytes=99999999-' } })
+    const beyond = await get(`${origin}/api/bytes?id=1`, {
+      headers: { ...headers, Range: 'bytes=99999999-' },
+    })
     expect(beyond.status).toBe(416)
     expect((await get(`${origin}/api/bytes?id=2`, { headers })).status).toBe(410)
   })
@@ -99,7 +103,12 @@ describe('the server of the page', () => {
 
   it('answers requests of its own page, also as localhost', async () => {
     const { origin, headers, port } = await started()
-    const own = { ...headers, Host: `localhost:${port}`, Origin: `http://localhost:${port}`, 'Sec-Fetch-Site': 'same-origin' }
+    const own = {
+      ...headers,
+      Host: `localhost:${port}`,
+      Origin: `http://localhost:${port}`,
+      'Sec-Fetch-Site': 'same-origin',
+    }
     expect((await get(`${origin}/api/capture`, { headers: own })).status).toBe(200)
   })
 
@@ -148,13 +157,20 @@ describe('the server of the page', () => {
     expect(JSON.parse((await news).body)).toMatchObject({ id: 1, size: size + 1, follow: true })
     const replaced = get(`${origin}/api/capture?id=1&after=${size + 1}`, { headers })
     newest = place.file('newer.ndjson', 'y')
-    expect(JSON.parse((await replaced).body)).toEqual({ id: 2, name: 'newer.ndjson', size: 1, follow: true })
+    expect(JSON.parse((await replaced).body)).toEqual({
+      id: 2,
+      name: 'newer.ndjson',
+      size: 1,
+      follow: true,
+    })
     expect((await get(`${origin}/api/bytes?id=1`, { headers })).status).toBe(410)
   })
 
   it('ends open requests when it is closed', async () => {
     const { origin, headers, server } = await started(() => undefined)
-    const waiting = get(`${origin}/api/capture?id=1&after=${Buffer.byteLength(content)}`, { headers })
+    const waiting = get(`${origin}/api/capture?id=1&after=${Buffer.byteLength(content)}`, {
+      headers,
+    })
     const ended = expect(waiting).rejects.toThrow()
     await get(`${origin}/api/capture`, { headers })
     await server.close()

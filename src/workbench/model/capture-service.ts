@@ -5,12 +5,7 @@ import { CaptureIndex } from './capture-index.js'
 import { FilteredRows } from './filtered-rows.js'
 import type { FindingSummary } from './finding-store.js'
 import { type CaptureBytes, type FrameDetail, frameDetail } from './frame-detail.js'
-import {
-  type LatencyPoints,
-  type LatencyRow,
-  latencyPoints,
-  latencyTable,
-} from './latency.js'
+import { type LatencyPoints, type LatencyRow, latencyPoints, latencyTable } from './latency.js'
 import type { RowSummary } from './row-store.js'
 import { type SessionFacts, sessionFacts } from './session-facts.js'
 import { type Timeline, timeRange, timelineOf } from './timeline.js'

@@ -84,7 +84,9 @@ function treeOfBytes(bytes: Uint8Array): Tree | undefined {
   const text = decode(bytes.subarray(0, end))
   if (text === undefined) return undefined
   // A byte order mark has three bytes; headers (Content-Length) precede the body.
-  const skipped = text.startsWith(BOM) ? BOM : (/^(?:[\w-]+[ \t]*:[^\n]*\r?\n)+\r?\n/.exec(text)?.[0] ?? '')
+  const skipped = text.startsWith(BOM)
+    ? BOM
+    : (/^(?:[\w-]+[ \t]*:[^\n]*\r?\n)+\r?\n/.exec(text)?.[0] ?? '')
   return treeOf(text.slice(skipped.length), new TextEncoder().encode(skipped).length)
 }
 

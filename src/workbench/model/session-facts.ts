@@ -30,7 +30,10 @@ export interface SessionFacts {
 
 const MAX_NAMES = 200
 
-export async function sessionFacts(index: CaptureIndex, file: CaptureBytes): Promise<SessionFacts[]> {
+export async function sessionFacts(
+  index: CaptureIndex,
+  file: CaptureBytes,
+): Promise<SessionFacts[]> {
   const facts: SessionFacts[] = []
   for (const row of index.handshakes) {
     const peer = index.rows.peer(row)

@@ -131,8 +131,8 @@ function Welcome() {
         </p>
       )}
       <p>
-        or choose <strong>Open</strong>. <code>ccmcp tap -- COMMAND</code> records one; it is read in
-        this page and sent nowhere.
+        or choose <strong>Open</strong>. <code>ccmcp tap -- COMMAND</code> records one; it is read
+        in this page and sent nowhere.
       </p>
     </main>
   )
@@ -237,7 +237,10 @@ function useDrop(): boolean {
   useEffect(() => {
     const controller = new AbortController()
     const { signal } = controller
-    const on = (name: 'dragenter' | 'dragleave' | 'dragover' | 'drop', run: (event: DragEvent) => void) =>
+    const on = (
+      name: 'dragenter' | 'dragleave' | 'dragover' | 'drop',
+      run: (event: DragEvent) => void,
+    ) =>
       addEventListener(
         name,
         (event) => {

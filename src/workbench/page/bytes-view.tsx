@@ -104,7 +104,9 @@ function isSelected({ offset }: FrameDetail, at: number): boolean {
 
 function classOf(shown: FrameDetail, at: number): string {
   const { offset, findings } = shown
-  const found = findings.find(({ start, end }) => offset + at >= start && offset + at < Math.max(end, start + 1))
+  const found = findings.find(
+    ({ start, end }) => offset + at >= start && offset + at < Math.max(end, start + 1),
+  )
   const isWhole = found !== undefined && found.end - found.start >= shown.bytes.length - 2
   const mark = found === undefined || isWhole ? '' : ` found found-${found.severity}`
   const isCaret = caret.value === offset + at

@@ -23,7 +23,9 @@ export function DetailView() {
       <header class="detail-head">
         <h2>
           <Name row={row} />
-          {row.id === undefined ? undefined : <span class="muted"> #{line(row.id.slice(0, 80))}</span>}
+          {row.id === undefined ? undefined : (
+            <span class="muted"> #{line(row.id.slice(0, 80))}</span>
+          )}
           {row.status === undefined ? undefined : (
             <span class={`badge status-${row.status}`}>{statusText(row.status)}</span>
           )}

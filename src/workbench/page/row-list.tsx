@@ -1,4 +1,5 @@
 import { signal, useSignalEffect } from '@preact/signals'
+import type { JSX } from 'preact'
 import type { RowSummary } from '../model/row-store.js'
 import { clockText, durationText, line, sinceText, sizeText } from './format.js'
 import { ListCache } from './row-cache.js'
@@ -39,18 +40,40 @@ export function RowList() {
       onLeaveTail={() => (tail.value = false)}
       onMove={(position) => void moveTo(position)}
       onKey={onKey}
-      row={(position, id) => (
-        <Row
-          key={position}
-          id={id}
-          position={position}
-          row={rows.at(position)}
-          isSelected={rows.at(position)?.index === current?.row && current !== undefined}
-          isGrowing={isGrowing}
-        />
-      )}
+      row={(position, id) => {
+        const row = rows.at(position)
+        const isSelected = row !== undefined && row.index === current?.row
+        return rendered(position, id, row, isSelected, isGrowing)
+      }}
     />
   )
+}
+
+interface Rendered {
+  row: RowSummary | undefined
+  key: string
+  element: JSX.Element
+}
+let elements = new Map<number, Rendered>()
+const MAX_ELEMENTS = 500
+
+/** The element of a row. It is the same as long as the row is, so that scrolling renders only rows that are new. */
+function rendered(
+  position: number,
+  id: string,
+  row: RowSummary | undefined,
+  isSelected: boolean,
+  isGrowing: boolean,
+): JSX.Element {
+  const key = `${isSelected} ${isGrowing} ${times.value} ${capture.value.startedAt}`
+  const before = elements.get(position)
+  if (before !== undefined && before.row === row && before.key === key) return before.element
+  const element = (
+    <Row id={id} position={position} row={row} isSelected={isSelected} isGrowing={isGrowing} />
+  )
+  if (elements.size >= MAX_ELEMENTS) elements = new Map()
+  elements.set(position, { row, key, element })
+  return element
 }
 
 /** Of a capture that grows, rows that were read before they were complete are asked for again. */
@@ -142,7 +165,11 @@ function Row({ id, position, row, isSelected, isGrowing }: RowProperties) {
       <span role="gridcell" class="c-time">
         <Time row={row} />
       </span>
-      <span role="gridcell" class="c-dir" aria-label={dir === undefined ? 'event' : DIRECTION_NAMES[dir]}>
+      <span
+        role="gridcell"
+        class="c-dir"
+        aria-label={dir === undefined ? 'event' : DIRECTION_NAMES[dir]}
+      >
         {dir === undefined ? '·' : ARROWS[dir]}
       </span>
       <span role="gridcell" class="c-name">
@@ -196,7 +223,9 @@ export function Name({ row: { kind, method, target } }: { row: RowSummary }) {
       <span class={NO_NAME.has(kind) && method === undefined ? 'name-kind' : 'name-method'}>
         {line(shown.slice(0, 200))}
       </span>
-      {target === undefined ? undefined : <span class="name-target">{line(target.slice(0, 200))}</span>}
+      {target === undefined ? undefined : (
+        <span class="name-target">{line(target.slice(0, 200))}</span>
+      )}
     </>
   )
 }

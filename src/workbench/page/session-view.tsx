@@ -93,7 +93,9 @@ function Handshake({ each }: { each: SessionFacts }) {
         {instructions === undefined ? undefined : (
           <>
             <dt>Instructions</dt>
-            <dd class="instructions">{instructions.slice(0, 2000).split('\n').map(line).join('\n')}</dd>
+            <dd class="instructions">
+              {instructions.slice(0, 2000).split('\n').map(line).join('\n')}
+            </dd>
           </>
         )}
       </dl>
@@ -107,7 +109,8 @@ function PartyFacts({ name, party }: { name: string; party: Party | undefined })
     <>
       <dt>{name}</dt>
       <dd>
-        {line(party.name.slice(0, 100))} <span class="muted">{line(party.version.slice(0, 40))}</span>
+        {line(party.name.slice(0, 100))}{' '}
+        <span class="muted">{line(party.version.slice(0, 40))}</span>
         <ul class="chips" aria-label={`Capabilities of the ${name.toLowerCase()}`}>
           {party.capabilities.length === 0 ? <li class="muted">no capabilities</li> : undefined}
           {party.capabilities.map((each) => (

@@ -114,15 +114,15 @@ export class Place {
       throw new Error('ccmcp has ended: what was read stays, and a dropped file can be opened')
     }
     if (response.status === 401)
-      throw new Error('The token in the address is missing or wrong: open the URL that ccmcp printed')
+      throw new Error(
+        'The token in the address is missing or wrong: open the URL that ccmcp printed',
+      )
     if (!response.ok) throw new Error((await response.text()).trim())
     return response
   }
 }
 
-async function* chunksOf(
-  stream: ReadableStream<Uint8Array> | null,
-): AsyncGenerator<Uint8Array> {
+async function* chunksOf(stream: ReadableStream<Uint8Array> | null): AsyncGenerator<Uint8Array> {
   const reader = stream?.getReader()
   if (reader === undefined) return
   try {

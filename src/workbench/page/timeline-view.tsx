@@ -160,9 +160,11 @@ async function ask(state: Asked, { from, to }: { from: number; to: number }): Pr
   state.isAsked = true
   state.isStale = false
   const parts = Math.floor(state.width - NAMES)
+  const asked = performance.now()
   timeline.value = await engine.call('timeline', from, to, parts)
-  const isGrowing = capture.value.phase === 'loading'
-  if (isGrowing) await new Promise((resolve) => setTimeout(resolve, REDRAW))
+  // The worker looks at every row for it: while a capture is read, that takes a small part of its time.
+  const wait = Math.max(REDRAW, 10 * (performance.now() - asked))
+  if (capture.value.phase === 'loading') await new Promise((resolve) => setTimeout(resolve, wait))
   state.isAsked = false
   if (state.isStale) await ask(state, shownTime.value ?? wholeTime())
 }
@@ -254,7 +256,14 @@ function axisText(ns: number, step: number): string {
   return step >= 1e6 ? `${Math.round(ns / 1e6)} ms` : `${Math.round(ns / 1e3)} µs`
 }
 
-const LANE_COLORS = ['lane-client', 'lane-server', 'lane-notification', 'lane-stream', 'lane-task', 'lane-auth']
+const LANE_COLORS = [
+  'lane-client',
+  'lane-server',
+  'lane-notification',
+  'lane-stream',
+  'lane-task',
+  'lane-auth',
+]
 
 function drawBars(
   context: CanvasRenderingContext2D,

@@ -27,7 +27,9 @@ function PlainText({ shown: { bytes } }: { shown: FrameDetail }) {
   const text = decoder.decode(bytes.subarray(0, MAX_TEXT))
   return (
     <section class="tree" aria-label="Text">
-      <p class="muted">{bytes.length === 0 ? 'No bytes were recorded.' : 'These bytes are not JSON:'}</p>
+      <p class="muted">
+        {bytes.length === 0 ? 'No bytes were recorded.' : 'These bytes are not JSON:'}
+      </p>
       <pre class="plain-text">{line(text).replaceAll('\\n', '\n')}</pre>
     </section>
   )
@@ -88,7 +90,8 @@ function Values({ shown, tree }: { shown: FrameDetail; tree: Tree }) {
 
 /** Ancestors of a selected value are expanded, unless it is hidden by the user's own choice afterwards. */
 function withAncestors(tree: Tree, expanded: Uint8Array, node: number | undefined): Uint8Array {
-  const closed = node === undefined ? [] : ancestorsOf(tree, node).filter((each) => expanded[each] !== 1)
+  const closed =
+    node === undefined ? [] : ancestorsOf(tree, node).filter((each) => expanded[each] !== 1)
   if (closed.length === 0) return expanded
   const open = expanded.slice()
   for (const each of closed) open[each] = 1

@@ -97,8 +97,7 @@ export function VirtualList(properties: Properties) {
     const isFar = top < offset - height || top > offset + 2 * height
     if (isFar) scrollTo(top - height / 3)
     else if (top < offset + margin) scrollTo(top - margin)
-    else if (top + rowHeight > offset + height - margin)
-      scrollTo(top + rowHeight + margin - height)
+    else if (top + rowHeight > offset + height - margin) scrollTo(top + rowHeight + margin - height)
   }, [active, reveal, height])
 
   const first = Math.max(0, Math.floor(offset / rowHeight) - OVERSCAN)

@@ -1,11 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { readSync } from 'node:fs'
-import {
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-  createServer,
-} from 'node:http'
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ServedCapture } from './served-capture.js'
@@ -154,7 +149,9 @@ export class PageServer {
     const start = Number(from ?? 0)
     const end = Math.min(size, to === undefined ? size : Number(to) + 1)
     if (start >= end)
-      return refuse(response, 416, 'There are no such bytes', { 'Content-Range': `bytes */${size}` })
+      return refuse(response, 416, 'There are no such bytes', {
+        'Content-Range': `bytes */${size}`,
+      })
     response.writeHead(206, {
       'Content-Type': 'application/octet-stream',
       'Content-Range': `bytes ${start}-${end - 1}/${size}`,
@@ -209,7 +206,8 @@ const HEADERS = {
 /** The policy in the page, and what only a header can say. */
 export function contentSecurityPolicy(html: string): string {
   const [, policy] = /http-equiv="Content-Security-Policy"\s+content="([^"]+)"/.exec(html) ?? []
-  if (policy === undefined) throw new Error('The page has no Content-Security-Policy; build it again')
+  if (policy === undefined)
+    throw new Error('The page has no Content-Security-Policy; build it again')
   return `${policy}; frame-ancestors 'none'`
 }
 
