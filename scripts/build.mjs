@@ -17,6 +17,7 @@ import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { transformSync } from 'esbuild'
 import { rolldown } from 'rolldown'
+import { buildPage } from './build-page.mjs'
 import { CHUNKS, ENTRY_POINTS } from './layers.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -114,6 +115,7 @@ rmSync(aside, { recursive: true, force: true })
 mkdirSync(aside, { recursive: true })
 try {
   await bundles()
+  writeFileSync(join(aside, 'workbench.html'), await buildPage())
   declarations()
   chmodSync(join(aside, 'cli.js'), 0o755)
   writeFileSync(join(aside, '.built'), started)

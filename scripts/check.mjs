@@ -7,6 +7,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 /** @type {[name: string, command: string, args: string[]][]} */
 const checks = [
   ['types', 'tsc', ['-p', '.']],
+  ['types of the page', 'tsc', ['-p', 'src/workbench/page']],
   ['lint', 'oxlint', ['--type-aware', '--deny-warnings']],
   ['format', 'oxfmt', ['--check']],
   ['unused code', 'knip', []],

@@ -58,12 +58,13 @@ export const MAY_IMPORT = {
   capture: ['framing', 'jsonrpc', 'protocol', 'schema', 'runtime.ts'],
   tap: ['capture', 'auth/loopback.ts', 'version.ts'],
   check: ['capture', 'framing', 'protocol', 'schema', 'tap', 'transports', 'version.ts'],
+  workbench: ['capture', 'framing', 'protocol', 'schema', 'preact', '@preact', 'uplot'],
   cli: 'any',
 }
 
 /** Files that may use Node: its modules (`node:*`), `process` and what leads to them. All others run in any runtime. */
 export const MAY_USE_NODE =
-  /^(?:transports\/(?:stdio-|streams\.ts|http\/(?:client\/)?node)|(?:stdio|runtime|journal)\.ts$|stores\/journal\/|extensions\/apps\/page-file|cli|check\/|tap\/|harness\/|bundled\/)/
+  /^(?:transports\/(?:stdio-|streams\.ts|http\/(?:client\/)?node)|(?:stdio|runtime|journal)\.ts$|stores\/journal\/|extensions\/apps\/page-file|cli|check\/|tap\/|workbench\/server\/|harness\/|bundled\/)/
 
 /**
  * Files that are bundled together. `core` is what a server loads before its first response: `ccmcp` and `ccmcp/stdio`

@@ -55,6 +55,8 @@ export interface Row {
   /** An error, a log message, a stray line, or what an event says. */
   text: string
   findings: Finding[]
+  /** The request that it is, answers or belongs to. */
+  operation: Operation | undefined
   /** The number of the HTTP request and response; `start` and `end` are positions in one of their bodies. */
   exchange?: number
   /** The content coding of that body, after whose decoding they are positions. */
@@ -145,11 +147,13 @@ export class Analysis {
   }
 
   #chunk(record: ChunkRecord): Row[] {
-    const frames =
-      record.exchange === undefined
-        ? this.#parsers[record.dir].push(bytesOf(record), record.offset, record.ns)
-        : this.#traffic.chunk(record, record.exchange)
-    return frames.flatMap((frame) => this.#frame(frame))
+    const { text, offset, ns, exchange } = record
+    if (exchange !== undefined)
+      return this.#traffic.chunk(record, exchange).flatMap((frame) => this.#frame(frame))
+    const parser = this.#parsers[record.dir]
+    const line = text === undefined ? undefined : parser.pushLine(text, offset, ns)
+    if (line !== undefined) return this.#frame(line)
+    return parser.push(bytesOf(record), offset, ns).flatMap((frame) => this.#frame(frame))
   }
 
   #step({ request, response, frames, closed }: HttpStep, record?: EventRecord): Row[] {
@@ -250,6 +254,7 @@ function messageRow(message: Message, frame: Frame, link: Link, findings: Findin
     progress: isResponse ? (operation?.progress ?? 0) : 0,
     text: (continued ?? textOf(message)).slice(0, MAX_TEXT),
     findings,
+    operation,
   }
 }
 
@@ -337,6 +342,7 @@ const EMPTY = {
   status: undefined,
   duration: undefined,
   progress: 0,
+  operation: undefined,
 } as const
 
 function eventRow(record: EventRecord): Row {
@@ -389,6 +395,7 @@ function unansweredRow(operation: Operation, isFinding: boolean): Row {
     id: id.text,
     text: 'no response',
     findings: found.list,
+    operation,
     ...(exchange === undefined ? {} : { exchange: exchange.id }),
   }
 }

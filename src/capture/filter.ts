@@ -1,4 +1,5 @@
 import type { Row } from './analysis.js'
+import type { Finding } from './findings.js'
 
 /*
  * The filter of views: terms separated by spaces, all of which must match.
@@ -7,9 +8,27 @@ import type { Row } from './analysis.js'
  * is searched in the method, the target and the text.
  */
 
-type Predicate = (row: Row) => boolean
+/** What a filter reads of a row. */
+export interface FilterRow extends Pick<
+  Row,
+  | 'kind'
+  | 'dir'
+  | 'start'
+  | 'end'
+  | 'revision'
+  | 'method'
+  | 'target'
+  | 'id'
+  | 'status'
+  | 'duration'
+  | 'text'
+> {
+  findings: readonly Pick<Finding, 'rule' | 'severity'>[]
+}
 
-const FIELDS: Readonly<Record<string, (row: Row) => readonly (string | undefined)[]>> = {
+type Predicate = (row: FilterRow) => boolean
+
+const FIELDS: Readonly<Record<string, (row: FilterRow) => readonly (string | undefined)[]>> = {
   method: ({ method }) => [method],
   tool: ({ target }) => [target],
   dir: ({ dir }) => [dir],
@@ -25,7 +44,7 @@ const UNITS: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   size: { b: 1, kb: 1024, mb: 1024 * 1024, '': 1 },
 }
 
-const QUANTITIES: Readonly<Record<string, (row: Row) => number | undefined>> = {
+const QUANTITIES: Readonly<Record<string, (row: FilterRow) => number | undefined>> = {
   dur: ({ duration }) => duration,
   size: ({ dir, start, end }) => (dir === undefined ? undefined : end - start),
 }

@@ -113,20 +113,46 @@ export class CaptureReader {
   /** Lines that are no records, and incomplete ones. */
   unreadable = 0
 
+  /** The position in the file after the last line that was read. */
+  #position = 0
+  /** The bytes of the last line, without the newline. */
+  #lineSize = 0
+
   push(bytes: Uint8Array): CaptureRecord[] {
     const records: CaptureRecord[] = []
-    let start = 0
-    for (
-      let end = bytes.indexOf(NEWLINE);
-      end !== -1;
-      start = end + 1, end = bytes.indexOf(NEWLINE, start)
-    ) {
-      this.#add(bytes.subarray(start, end))
-      const record = this.#take()
-      if (record !== undefined) records.push(record)
-    }
-    this.#add(bytes.subarray(start))
+    this.read(bytes, (record) => records.push(record))
     return records
+  }
+
+  /** Calls `visit` with each record and its place in the file. */
+  read(
+    bytes: Uint8Array,
+    visit: (record: CaptureRecord, start: number, end: number) => void,
+  ): void {
+    const first = bytes.indexOf(NEWLINE)
+    if (this.#size > 0) this.#add(first === -1 ? bytes : bytes.subarray(0, first))
+    if (this.#size > 0 && first === -1) return
+    const rest = this.#size > 0 ? bytes.subarray(first + 1) : bytes
+    if (this.#size > 0) this.#visit(this.#take(), visit)
+    // Lines are decoded together: one call for each would take as long as parsing them.
+    const whole = rest.subarray(0, rest.lastIndexOf(NEWLINE) + 1)
+    const lines = decode(whole)?.split('\n')
+    for (let line = 0, start = 0; start < whole.length; line++) {
+      const end = whole.indexOf(NEWLINE, start)
+      const text = lines === undefined ? decode(whole.subarray(start, end)) : lines[line]
+      this.#visit(this.#parse(text ?? '', end - start), visit)
+      start = end + 1
+    }
+    this.#add(rest.subarray(whole.length))
+  }
+
+  #visit(
+    record: CaptureRecord | undefined,
+    visit: (record: CaptureRecord, start: number, end: number) => void,
+  ): void {
+    const start = this.#position
+    this.#position += this.#lineSize + 1
+    if (record !== undefined) visit(record, start, this.#position)
   }
 
   /** The end of the file: what follows the last newline is a record only if it is complete. */
@@ -141,21 +167,23 @@ export class CaptureReader {
   }
 
   #take(): CaptureRecord | undefined {
-    const [only = new Uint8Array(0), ...more] = this.#partial
+    const pieces = this.#partial
     const size = this.#size
     this.#size = 0
     this.#partial = []
-    if (size === 0) return undefined
-    let line = only
-    if (more.length > 0 && size <= MAX_RECORD) {
-      line = new Uint8Array(size)
-      let at = 0
-      for (const piece of [only, ...more]) {
-        line.set(piece, at)
-        at += piece.length
-      }
+    const line = new Uint8Array(size > MAX_RECORD ? 0 : size)
+    let at = 0
+    for (const piece of size > MAX_RECORD ? [] : pieces) {
+      line.set(piece, at)
+      at += piece.length
     }
-    const record = size > MAX_RECORD ? undefined : parseRecord(decode(line) ?? '')
+    return this.#parse(decode(line) ?? '', size)
+  }
+
+  #parse(line: string, size: number): CaptureRecord | undefined {
+    this.#lineSize = size
+    if (size === 0) return undefined
+    const record = size > MAX_RECORD ? undefined : parseRecord(line)
     if (record === undefined) this.unreadable++
     return record === 'unknown' ? undefined : record
   }

@@ -66,6 +66,8 @@ const BOM = [0xef, 0xbb, 0xbf] as const
 const HEADER_START = /^content-(?:length|type)/i
 const HEADER = /^[\w!#$%&'*+.^`|~-]+[ \t]*:/
 const HEADER_LINE = /^content-(?:length|type)\s*:/i
+/** One line of printable ASCII that begins like a JSON message. */
+const LINE = /^\{[\x20-\x7e]*\n$/
 /** Maximum bytes of a message that is decoded. */
 const MAX_MESSAGE = 64 * 1024 * 1024
 /** Bytes of a longer message that are kept until its end. */
@@ -107,6 +109,33 @@ export class FrameParser {
       rest = rest.subarray(this.#missing === undefined ? this.#readLine(rest) : this.#body(rest))
     }
     return this.#take()
+  }
+
+  /**
+   * The same for bytes that are the UTF-8 of a text. Almost every chunk is one line of ASCII, which needs no decoding;
+   * returns undefined for anything else, and has not read it.
+   */
+  pushLine(text: string, offset: number, ns: number): Frame | undefined {
+    const isNext = offset === this.#position && this.#position === this.#start
+    if (!isNext || this.#framing !== 'lines' || this.#afterGap || !LINE.test(text)) return undefined
+    const start = this.#start
+    const end = start + text.length
+    this.#start = end
+    this.#position = end
+    this.#ns = ns
+    const body = { start, end: end - 1 }
+    const content = text.slice(0, -1)
+    return {
+      kind: 'message',
+      dir: this.#dir,
+      start,
+      end,
+      text: content,
+      body,
+      firstNs: ns,
+      lastNs: ns,
+      faults: [],
+    }
   }
 
   /** The end of the stream. */

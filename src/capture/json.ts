@@ -46,7 +46,6 @@ const MAX_VALUES = 500_000
 const MAX_FAULTS = 20
 
 const NUMBER = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y
-const SPACE = /[ \t\r\n]*/y
 const LITERALS: ReadonlyMap<string, unknown> = new Map<string, unknown>([
   ['true', true],
   ['false', false],
@@ -95,17 +94,23 @@ class Parser {
       return node
     }
     if (character === '"') return this.#string()
+    return character === 't' || character === 'f' || character === 'n'
+      ? this.#literal(start)
+      : this.#number()
+  }
+
+  #literal(start: number): JsonNode {
     for (const [literal, value] of LITERALS)
       if (this.#text.startsWith(literal, start)) {
         this.#at += literal.length
         return { start, end: this.#at, value }
       }
-    return this.#number()
+    return this.#fail()
   }
 
   #object(start: number): JsonNode {
     const members: JsonMember[] = []
-    const names = new Set<string>()
+    const names = new Names()
     const value: Record<string, unknown> = {}
     this.#at++
     this.#space()
@@ -113,9 +118,10 @@ class Parser {
       if (first && this.#text[this.#at] === '}') break
       if (!first) this.#expect(',')
       this.#space()
-      const { value: name, ...key } = this.#key()
-      if (names.has(name)) this.#fault('duplicate-key', key, name)
-      names.add(name)
+      const keyStart = this.#at
+      const name = String(this.#string().value)
+      const key = { start: keyStart, end: this.#at }
+      if (names.isRepeated(name)) this.#fault('duplicate-key', key, name)
       this.#space()
       this.#expect(':')
       const member = this.#value()
@@ -149,18 +155,13 @@ class Parser {
     return { start, end: this.#at, value: items.map(({ value }) => value), items }
   }
 
-  #key(): Place & { value: string } {
-    const { start, end, value } = this.#string()
-    return { start, end, value: String(value) }
-  }
-
   #string(): JsonNode {
     const start = this.#at
     if (this.#text[start] !== '"') this.#fail()
     const end = this.#stringEnd(start)
-    const source = this.#text.slice(start, end)
+    const content = this.#text.slice(start + 1, end - 1)
     this.#at = end
-    return { start, end, value: source.includes('\\') ? JSON.parse(source) : source.slice(1, -1) }
+    return { start, end, value: content.includes('\\') ? JSON.parse(`"${content}"`) : content }
   }
 
   /** The position after the string; fails at the first character that a string cannot have. */
@@ -202,8 +203,10 @@ class Parser {
   }
 
   #space(): void {
-    SPACE.lastIndex = this.#at
-    this.#at += SPACE.exec(this.#text)?.[0].length ?? 0
+    for (; ; this.#at++) {
+      const code = this.#text.charCodeAt(this.#at)
+      if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return
+    }
   }
 
   #expect(character: string): void {
@@ -232,9 +235,30 @@ class Parser {
   }
 }
 
+/** The names of an object so far. A Set is made only for large objects. */
+class Names {
+  #few: string[] = []
+  #many: Set<string> | undefined
+
+  /** Adds a name; returns whether it was there before. */
+  isRepeated(name: string): boolean {
+    if (this.#many !== undefined) return this.#many.size === this.#many.add(name).size
+    if (this.#few.includes(name)) return true
+    this.#few.push(name)
+    if (this.#few.length > 16) this.#many = new Set(this.#few)
+    return false
+  }
+}
+
 /** The member of an object; the last one if the name is repeated. */
 export function memberOf(node: JsonNode | undefined, name: string): JsonMember | undefined {
-  return node?.members?.findLast((member) => member.name === name)
+  const members = node?.members
+  if (members === undefined) return undefined
+  for (let at = members.length - 1; at >= 0; at--) {
+    const member = members[at]
+    if (member?.name === name) return member
+  }
+  return undefined
 }
 
 /** The value at a path such as `params.items[2].name`, or the innermost one on the way there. */

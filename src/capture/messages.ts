@@ -36,11 +36,14 @@ function messageOf(node: JsonNode, text: string, inBatch: boolean): Message {
   const error = memberOf(node, 'error')?.value
   const id = idMember === undefined ? undefined : idOf(idMember, text)
   const method = methodMember?.value.value
-  const common = { node, inBatch, params: memberOf(node, 'params')?.value, result, error }
-  if (typeof method === 'string')
-    return { ...common, kind: idMember === undefined ? 'notification' : 'request', id, method }
+  const params = memberOf(node, 'params')?.value
+  if (typeof method === 'string') {
+    const kind = idMember === undefined ? 'notification' : 'request'
+    return { kind, node, inBatch, id, method, params, result, error }
+  }
   const isResponse = methodMember === undefined && (result === undefined) !== (error === undefined)
-  return { ...common, kind: isResponse ? 'response' : 'invalid', id, method: undefined }
+  const kind = isResponse ? 'response' : 'invalid'
+  return { kind, node, inBatch, id, method: undefined, params, result, error }
 }
 
 function idOf({ value: { start, end, value } }: JsonMember, text: string): MessageId {

@@ -1,5 +1,6 @@
 import { type Issue, type JsonSchema, isObject } from '../schema/issue.js'
 import { check } from '../schema/json-schema.js'
+import { Acceptance } from './acceptance.js'
 import { type OfficialSchema, officialSchemas } from './schemas/index.js'
 
 /** Checks messages against the official schema of one revision. */
@@ -8,9 +9,11 @@ export class SchemaCheck {
   /** The definitions of requests and notifications, by method. */
   readonly #byMethod = new Map<string, string>()
   readonly #schemas = new Map<string, JsonSchema>()
+  readonly #acceptance: Acceptance
 
   constructor(official: OfficialSchema) {
     this.#official = official
+    this.#acceptance = new Acceptance(official.definitions)
     for (const [name, { properties }] of Object.entries(official.definitions)) {
       const method = isObject(properties) ? properties['method'] : undefined
       if (isObject(method) && typeof method['const'] === 'string')
@@ -47,6 +50,7 @@ export class SchemaCheck {
   }
 
   #issues(definition: string, value: unknown): readonly Issue[] {
+    if (this.#acceptance.accepts(definition, value)) return []
     const { dialect, root, definitions } = this.#official
     let schema = this.#schemas.get(definition)
     if (schema === undefined) {

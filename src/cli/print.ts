@@ -1,4 +1,7 @@
+import { escaped } from '../capture/escaped.js'
 import { standardError } from '../transports/stdio-log.js'
+
+export { escaped } from '../capture/escaped.js'
 
 /** ANSI codes of the styles, used in terminals. */
 const STYLES = {
@@ -32,19 +35,6 @@ export function hasColors(
 ): boolean {
   if (force !== undefined) return force !== '0' && force !== 'false'
   return isTTY === true && no === '' && term !== 'dumb'
-}
-
-/** Control characters other than tab and newline, and bidirectional formatting characters. */
-// oxlint-disable-next-line no-control-regex -- these are to be escaped
-const CONTROLS =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
-
-/** Replaces control characters with JSON escapes. */
-export function escaped(text: string): string {
-  return text.replaceAll(
-    CONTROLS,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
 }
 
 /** Renders pieces for a stream. In a terminal, control characters are escaped and styles colored; elsewhere text is unchanged. */

@@ -4,6 +4,12 @@ import { RULES } from '../capture/rules.js'
 import { type Piece, type Styled, escaped, styled } from './print.js'
 
 const ARROWS = { in: '→', out: '←' } as const
+const STATUS_STYLES = {
+  ok: undefined,
+  error: 'error',
+  input_required: 'warning',
+  cancelled: 'warning',
+} as const
 const FINDING_STYLES = { error: 'error', warning: 'warning', info: 'detail' } as const
 
 /** A row of a capture as one line. Control characters are escaped, also outside of a terminal: text must not break lines. */
@@ -36,7 +42,8 @@ export function rowPieces(row: Row, startedAt: number): Piece[] {
 
 function statusPieces({ status, duration }: Row): Piece[] {
   const pieces: Piece[] = []
-  if (status !== undefined) pieces.push(' ', status === 'error' ? styled('error', status) : status)
+  const style = status === undefined ? undefined : STATUS_STYLES[status]
+  if (status !== undefined) pieces.push(' ', style === undefined ? status : styled(style, status))
   if (duration !== undefined) pieces.push(` ${durationText(duration)}`)
   return pieces
 }

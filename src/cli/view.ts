@@ -26,6 +26,10 @@ dir:in is from the client to the server, dir:out from the server to the client.`
   options: {
     follow: { short: 'f', description: 'keep showing what is recorded (also -f)' },
     filter: { value: 'EXPRESSION', description: 'show only matching lines' },
+    web: {
+      description: 'show it on a page in the browser: prints the URL, runs until it is ended',
+    },
+    open: { description: 'with --web: open the browser' },
     ...HELP,
   },
   positionals: [0, 1],
@@ -34,8 +38,8 @@ dir:in is from the client to the server, dir:out from the server to the client.`
 
 async function runView({ values, positionals: [path] }: Arguments): Promise<void> {
   const matches = filterOf(values.get('filter') ?? '')
+  if (values.has('open') && !values.has('web')) throw new UsageError('--open needs --web')
   process.stdout.on('error', () => (output.isOpen = false))
-  const schemas = await loadSchemaChecks()
   const follow = values.has('follow')
   const first = path ?? newestCapture(captureFolder())
   if (first === undefined && !follow)
@@ -43,6 +47,11 @@ async function runView({ values, positionals: [path] }: Arguments): Promise<void
       1,
       `There is no capture in ${captureFolder()}; record one with "ccmcp tap -- COMMAND"`,
     )
+  if (values.has('web')) {
+    const { viewWeb } = await import('./view-web.js')
+    return await viewWeb(values, first, path === undefined)
+  }
+  const schemas = await loadSchemaChecks()
   // Without a name, each newer capture is followed.
   for (let file = first; output.isOpen;) {
     if (file !== undefined) {

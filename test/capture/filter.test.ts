@@ -15,6 +15,7 @@ const row: Row = {
   status: 'error',
   duration: 150_000_000,
   progress: 0,
+  operation: undefined,
   text: 'Division by zero',
   findings: [
     { rule: 'schema', severity: 'error', clause: '', dir: 'out', start: 0, end: 1, detail: '' },

@@ -164,6 +164,46 @@ describe('ccmcp view', () => {
     await child.exited()
   })
 
+  it('serves the page until it is interrupted', async () => {
+    writeCapture([...SESSION, EXIT])
+    const args = ['view', file, '--web', '--filter', 'tool:add']
+    const child = new Child(process.execPath, [CLI, ...args], { env: environment() })
+    const url = new URL(await child.line(0))
+    expect(url.hash).toMatch(/^#token=[\w-]{43}&filter=tool%3Aadd$/)
+    const token = new URLSearchParams(url.hash.slice(1)).get('token') ?? ''
+    const headers = { Authorization: `Bearer ${token}` }
+    expect(await (await fetch(url.origin)).text()).toContain('<title>ccmcp</title>')
+    const capture = await fetch(`${url.origin}/api/capture`, { headers })
+    expect(await capture.json()).toMatchObject({ name: 'x.ndjson', follow: false })
+    child.signal('SIGINT')
+    await child.closed()
+    expect([child.code, child.stderr]).toEqual([0, ''])
+    await expect(fetch(url.origin)).rejects.toThrow('fetch failed')
+  })
+
+  it('shows the newest capture on the page, also one that is recorded later', async () => {
+    const child = new Child(process.execPath, [CLI, 'view', '--web', '-f'], { env: environment() })
+    const url = new URL(await child.line(0))
+    const headers = { Authorization: `Bearer ${url.hash.replace('#token=', '')}` }
+    const state = async (query: string) =>
+      await (await fetch(`${url.origin}/api/capture${query}`, { headers })).json()
+    expect(await state('')).toMatchObject({ id: 0, name: '', follow: true })
+    const later = state('?id=0&after=0')
+    const captures = join(folder, 'ccmcp', 'captures')
+    writeCapture(SESSION, join(captures, '20260101T000000000Z-a-1.ndjson'))
+    expect(await later).toMatchObject({ id: 1, name: '20260101T000000000Z-a-1.ndjson' })
+  })
+
+  it('rejects what cannot be shown on the page', async () => {
+    const outcomes = [await view('--web'), await view('--web', file), await view('--open')]
+    expect(outcomes.map(({ code }) => code)).toEqual([1, 2, 2])
+    expect(outcomes[0]?.stderr).toContain('There is no capture in')
+    expect(outcomes[1]?.stderr).toContain('Cannot read')
+    expect(outcomes[2]?.stderr).toContain('--open needs --web')
+    writeFileSync(file, '{"name":"x"}\n')
+    expect((await view('--web', file)).stderr).toContain('it is not a capture')
+  })
+
   it.runIf(spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0)(
     'uses colors in a terminal, and no control characters of a server',
     () => {

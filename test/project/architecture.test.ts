@@ -8,7 +8,7 @@ import { CHUNKS, ENTRY_POINTS, MAY_IMPORT, MAY_USE_NODE } from '../../scripts/la
 
 const src = fileURLToPath(new URL('../../src/', import.meta.url))
 const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
-  .filter((name) => name.endsWith('.ts'))
+  .filter((name) => /\.tsx?$/.test(name))
   .map((name) => name.replaceAll('\\', '/'))
   .toSorted()
 
@@ -31,7 +31,8 @@ function importsOf(file: string): Import[] {
           .replaceAll('\\', '/')
           .replace(/\.js$/, '.ts')
       : name
-    return { from: file, to }
+    // Components are in files of their own kind.
+    return { from: file, to: files.includes(`${to}x`) ? `${to}x` : to }
   })
 }
 
@@ -77,6 +78,13 @@ describe('imports', () => {
       { from: 'unlisted/file.ts', to: 'jsonrpc/message.ts' },
     ]
     expect(bad.filter((each) => !forbidden(each))).toEqual([])
+  })
+  it('of the page do not lead to its server', () => {
+    const wrong = imports.filter(
+      ({ from, to }) =>
+        /^workbench\/(?:page|model)\//.test(from) && to.startsWith('workbench/server/'),
+    )
+    expect(wrong).toEqual([])
   })
   it('are listed for every folder of src, and for no other', () => {
     const present = files.filter((file) => file.includes('/')).map(folderOf)
@@ -177,7 +185,7 @@ describe('the source files', () => {
   it('are not called utils, helpers or the like', () => {
     expect(
       files.filter((file) =>
-        /(?:^|\/)(?:utils?|helpers?|common|manager|base|types)\.ts$/.test(file),
+        /(?:^|\/)(?:utils?|helpers?|common|manager|base|types)\.tsx?$/.test(file),
       ),
     ).toEqual([])
   })

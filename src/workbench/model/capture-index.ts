@@ -1,0 +1,125 @@
+import { Analysis, type Row } from '../../capture/analysis.js'
+import {
+  type CaptureHeader,
+  CaptureReader,
+  type CaptureRecord,
+  headerProblem,
+} from '../../capture/format.js'
+import type { Operation } from '../../capture/operations.js'
+import type { SchemaCheck } from '../../capture/schema-check.js'
+import { FindingStore } from './finding-store.js'
+import { RowStore } from './row-store.js'
+
+/** Handshakes that are shown. */
+const MAX_HANDSHAKES = 50
+
+interface Place {
+  start: number
+  end: number
+}
+
+/** Where the bytes of one direction are in the file, as long as a frame may need them. */
+class ChunkPlaces {
+  #chunks: { offset: number; record: number }[] = []
+
+  add(offset: number, record: number): void {
+    this.#chunks.push({ offset, record })
+  }
+
+  /** The place of the record that has the first byte of a frame. Forgets what precedes it. */
+  take(start: number): number | undefined {
+    let first = 0
+    while ((this.#chunks[first + 1]?.offset ?? Infinity) <= start) first++
+    if (first > 0) this.#chunks.splice(0, first)
+    return this.#chunks[0]?.record
+  }
+}
+
+/** Reads a capture into rows and findings. The bytes are not kept: a row knows where its records are in the file. */
+export class CaptureIndex {
+  readonly rows = new RowStore()
+  readonly findings = new FindingStore(this.rows.strings)
+  /** The requests that negotiate a revision, or the first one that names its own. */
+  readonly handshakes: number[] = []
+  readonly #reader = new CaptureReader()
+  readonly #analysis: Analysis
+  readonly #places = { in: new ChunkPlaces(), out: new ChunkPlaces() }
+  /** The rows of requests that have no response yet. */
+  readonly #requests = new Map<Operation, number>()
+  #header: CaptureHeader | undefined
+  #lastRecord: Place = { start: 0, end: 0 }
+
+  constructor(schemas: ReadonlyMap<string, SchemaCheck>) {
+    this.#analysis = new Analysis(schemas)
+  }
+
+  get header(): CaptureHeader | undefined {
+    return this.#header
+  }
+
+  get hasExited(): boolean {
+    return this.#analysis.hasExited
+  }
+
+  /** Damaged lines of the file. */
+  get unreadable(): number {
+    return this.#reader.unreadable
+  }
+
+  /** Adds bytes of the file. Throws a SyntaxError if it is not a capture. */
+  push(bytes: Uint8Array): void {
+    this.#reader.read(bytes, (record, start, end) => this.#record(record, { start, end }))
+  }
+
+  /** The end of the file. */
+  end(): void {
+    for (const record of this.#reader.end()) this.#record(record, this.#lastRecord)
+    this.#check(undefined)
+    for (const row of this.#analysis.end()) this.#row(row, this.#lastRecord)
+  }
+
+  #check(record: CaptureRecord | undefined): void {
+    if (this.#header !== undefined) return
+    const problem = headerProblem(record)
+    if (problem !== undefined) throw new SyntaxError(problem)
+    if (record?.type === 'capture') this.#header = record
+  }
+
+  #record(record: CaptureRecord, place: Place): void {
+    this.#check(record)
+    this.#lastRecord = place
+    if (record.type === 'chunk') this.#places[record.dir].add(record.offset, place.start)
+    for (const row of this.#analysis.add(record)) this.#row(row, place)
+  }
+
+  #row(row: Row, place: Place): void {
+    const { operation, kind } = row
+    const request = operation === undefined ? undefined : this.#requests.get(operation)
+    const records = this.#recordsOf(row, place, request)
+    const index = this.rows.add(row, records.start, records.end)
+    for (const finding of row.findings) this.findings.add(index, finding)
+    if (operation === undefined) return
+    if (kind === 'request') {
+      this.#requests.set(operation, index)
+      this.#handshake(operation, index)
+    }
+    if (request === undefined) return
+    this.rows.setPeer(index, request)
+    if (kind !== 'response') return
+    this.rows.setPeer(request, index)
+    this.#requests.delete(operation)
+  }
+
+  #recordsOf({ dir, start, kind }: Row, place: Place, request: number | undefined): Place {
+    if (kind === 'unanswered' && request !== undefined) return this.rows.recordsOf(request)
+    const first = dir === undefined ? undefined : this.#places[dir].take(start)
+    return { start: first ?? place.start, end: place.end }
+  }
+
+  #handshake({ method, revision }: Operation, index: number): void {
+    const isHandshake = method === 'initialize' || method === 'server/discover'
+    const isFirst = this.handshakes.length === 0 && revision?.lifecycle === 'stateless'
+    if ((isHandshake || isFirst) && this.handshakes.length < MAX_HANDSHAKES)
+      this.handshakes.push(index)
+  }
+}

@@ -1,0 +1,95 @@
+import { signal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+import { PANELS } from './link.js'
+import { applyFilter, capture, detail, panel, select, selectFinding, tail } from './state.js'
+import { nextTheme } from './theme.js'
+
+const isOpen = signal(false)
+
+const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
+  ['↑ ↓ or k j', 'previous or next row, field or row of bytes'],
+  ['Page Up, Page Down, Home, End', 'move further'],
+  ['Enter', 'from the list to the fields'],
+  ['← →', 'collapse or expand a field; previous or next byte'],
+  ['n, p', 'next or previous finding'],
+  ['r', 'from a request to its response, and back'],
+  ['/', 'filter'],
+  ['Escape', 'clear the filter; back to the list'],
+  ['1 2 3 4', 'message, findings, latency, session'],
+  ['f', 'follow a capture that grows'],
+  ['t', 'light or dark'],
+  ['+ − ← → Home', 'on the timeline: zoom, move, show all'],
+]
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLInputElement && target.type !== 'file'
+}
+
+/** Keys that work everywhere on the page. */
+export function useShortcuts(): void {
+  useEffect(() => {
+    const controller = new AbortController()
+    addEventListener('keydown', onKeyDown, { signal: controller.signal })
+    return () => controller.abort()
+  }, [])
+}
+
+function onKeyDown(event: KeyboardEvent): void {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
+  if (event.key === 'Escape') return escape(event)
+  if (isTyping(event.target) || isOpen.value) return
+  if (run(event.key)) event.preventDefault()
+}
+
+function escape({ target }: KeyboardEvent): void {
+  if (isOpen.value) return
+  if (isTyping(target)) void applyFilter('')
+  document.getElementById('rows')?.focus()
+}
+
+/** Returns whether the key has a meaning. */
+function run(key: string): boolean {
+  const digit = PANELS[Number(key) - 1]
+  if (digit !== undefined) panel.value = digit
+  else if (key === '/') document.getElementById('filter')?.focus()
+  else if (key === 'n') void selectFinding(1)
+  else if (key === 'p') void selectFinding(-1)
+  else if (key === 'r') selectPeer()
+  else if (key === 'f') tail.value = capture.value.phase === 'following' && !tail.value
+  else if (key === 't') nextTheme()
+  else if (key === '?') isOpen.value = true
+  else return false
+  return true
+}
+
+function selectPeer(): void {
+  const peer = detail.value?.peer
+  if (peer !== undefined) void select(peer.index)
+}
+
+/** The list of keys. */
+export function Shortcuts() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    if (isOpen.value) dialog.current?.showModal()
+    else dialog.current?.close()
+  }, [isOpen.value])
+  return (
+    <dialog ref={dialog} aria-label="Keyboard" onClose={() => (isOpen.value = false)}>
+      <h2>Keyboard</h2>
+      <dl class="keys">
+        {KEYS.map(([keys, meaning]) => (
+          <>
+            <dt>
+              <kbd>{keys}</kbd>
+            </dt>
+            <dd>{meaning}</dd>
+          </>
+        ))}
+      </dl>
+      <button type="button" onClick={() => (isOpen.value = false)}>
+        Close
+      </button>
+    </dialog>
+  )
+}

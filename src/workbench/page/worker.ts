@@ -1,0 +1,56 @@
+import { type CaptureApi, CaptureService } from '../model/capture-service.js'
+import type { Opened, ToPage, ToWorker } from './messages.js'
+import { DroppedCapture, Place, ServedCapture } from './sources.js'
+
+/** Runs in a worker: reads captures and answers the page. */
+
+const post = (message: ToPage) => self.postMessage(message)
+
+/** Resolves after the messages that have arrived. Unlike a timer, it has no minimum delay. */
+const { port1, port2 } = new MessageChannel()
+const waiting: (() => void)[] = []
+port1.addEventListener('message', () => waiting.shift()?.())
+port1.start()
+const pause = () =>
+  new Promise<void>((resolve) => {
+    waiting.push(resolve)
+    port2.postMessage(undefined)
+  })
+
+const service = new CaptureService((state) => post({ type: 'state', state }), pause)
+
+/** Only the last one that was opened is shown. */
+let opens = 0
+
+async function open(opened: Opened): Promise<void> {
+  const mine = ++opens
+  if (opened.type === 'file') return await service.load(new DroppedCapture(opened.file))
+  const place = new Place(opened.origin, opened.token)
+  for (;;) {
+    const capture = await ServedCapture.open(place)
+    if (mine !== opens) return
+    await service.load(capture)
+    if (mine !== opens || !capture.isReplaced) return
+  }
+}
+
+/** As the page calls them: `CaptureApi` has the types of both sides. */
+type AnyMethod = (...args: readonly unknown[]) => unknown
+
+async function answer(
+  call: number,
+  method: keyof CaptureApi,
+  args: readonly unknown[],
+): Promise<void> {
+  try {
+    const run = service[method].bind(service) as AnyMethod
+    post({ type: 'result', call, result: await run(...args) })
+  } catch (error) {
+    post({ type: 'error', call, message: error instanceof Error ? error.message : String(error) })
+  }
+}
+
+self.addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
+  if (data.type === 'open') open(data.opened).catch((error: unknown) => service.fail(error))
+  else void answer(data.call, data.method, data.args)
+})
