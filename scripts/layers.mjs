@@ -11,6 +11,7 @@ export const ENTRY_POINTS = [
   'extensions',
   'tasks',
   'journal',
+  'redis',
   'oauth',
   'cli',
 ]

@@ -40,7 +40,7 @@ export class SessionPersistence {
       this.#queued.delete(session)
       const state = stateOf(session, await this.#secret(session.id))
       if (this.#deleted.has(session)) return
-      if (state === undefined) return store.delete(session.name, this.#ttl)
+      if (state === undefined) return void (await store.delete(session.name, this.#ttl, session.generation))
       const record = { generation: session.generation, state: JSON.stringify(state) }
       // Only `false` is a refusal: not every store is checked by a compiler.
       const stored: unknown = await store.set(session.name, record, this.#ttl)
