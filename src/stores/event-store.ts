@@ -37,8 +37,8 @@ export interface EventStore {
    * first of them: it is then called again with the number of the last one.
    */
   read(stream: string, after: number): readonly StoredEvent[] | Promise<readonly StoredEvent[]>
-  /** Deletes a stream. An unknown stream is not an error. */
-  delete(stream: string): void | Promise<void>
+  /** Deletes a stream, unless the session has a higher generation than `writer`. An unknown stream is not an error. */
+  delete(stream: string, writer?: EventWriter): void | Promise<void>
 }
 
 interface StoredStream {

@@ -47,6 +47,13 @@ end
 return 1`,
 }
 
+const DELETE: Script = {
+  source: `
+local owner = redis.call('HGET', KEYS[2], 'g')
+if ARGV[1] ~= '' and owner and tonumber(owner) > tonumber(ARGV[1]) then return 0 end
+return redis.call('UNLINK', KEYS[1])`,
+}
+
 /** An event that waits for those before it. */
 interface Waiting {
   readonly event: StoredEvent
@@ -109,9 +116,14 @@ export class RedisEventStore implements EventStore {
     const { maxEvents, maxBytes } = this.#options
     const [{ ttl, writer } = { ttl: 1, writer: undefined }] = batch
     const keys = [this.#keys.events(stream), this.#keys.session(writer?.session ?? '')]
-    const generation = writer === undefined ? '' : String(writer.generation)
     const events = batch.flatMap(({ event: { number, frame } }) => [String(number), frame])
-    const parameters = [whole(ttl), String(maxEvents), String(maxBytes), generation, ...events]
+    const parameters = [
+      whole(ttl),
+      String(maxEvents),
+      String(maxBytes),
+      generationOf(writer),
+      ...events,
+    ]
     return Number(await this.#connection.run(APPEND, keys, parameters)) === 1
   }
 
@@ -123,9 +135,9 @@ export class RedisEventStore implements EventStore {
     return asList(reply).map(eventOf)
   }
 
-  async delete(stream: string): Promise<void> {
-    const key = this.#keys.events(stream)
-    await this.#connection.command(['UNLINK', key], key)
+  async delete(stream: string, writer?: EventWriter): Promise<void> {
+    const keys = [this.#keys.events(stream), this.#keys.session(writer?.session ?? '')]
+    await this.#connection.run(DELETE, keys, [generationOf(writer)])
   }
 }
 
@@ -139,6 +151,10 @@ function firstOf(waiting: Waiting[]): Waiting[] {
     count++
   }
   return waiting.splice(0, count)
+}
+
+function generationOf(writer: EventWriter | undefined): string {
+  return writer === undefined ? '' : String(writer.generation)
 }
 
 function eventOf(entry: unknown): StoredEvent {
