@@ -13,6 +13,7 @@ export const ENTRY_POINTS = [
   'apps',
   'journal',
   'skills',
+  'redis',
   'oauth',
   'cli',
 ]
