@@ -12,8 +12,8 @@ import { auditJournal } from '../test/faults/journal-audit.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const kills = Number(process.argv[2] ?? 1000)
-/** Servers that are killed on one journal before the next one is begun. */
-const LIVES = 25
+/** Tasks on one journal before the next one is begun: one with many is rarely compacted. */
+const MOST_KNOWN = 30
 /** Tasks that a server gets before it is ended because it has not been killed. */
 const MOST_TASKS = 16
 const META = {
@@ -32,9 +32,9 @@ const AROUND = ['before', 'after']
 const OPERATIONS = [
   ['write', WRITE, 60],
   ['sync', AROUND, 60],
-  ['compact', WRITE, 3],
-  ['compact-sync', AROUND, 6],
-  ['compact-rename', AROUND, 3],
+  ['compact', WRITE, 1],
+  ['compact-sync', AROUND, 2],
+  ['compact-rename', AROUND, 1],
   ['lock', WRITE, 1],
   ['link', AROUND, 1],
 ]
@@ -260,7 +260,7 @@ async function killAll() {
   let journal = new Journal()
   for (const { fresh = false, ...plan } of targets()) {
     if (totals.kills >= kills) break
-    if (fresh || (journal.lives >= LIVES && !plan.kill.startsWith('cut'))) {
+    if (fresh || (journal.known.size > MOST_KNOWN && !String(plan.kill).startsWith('cut'))) {
       await finish(journal)
       journal = new Journal()
     }

@@ -6,7 +6,7 @@ import type { Server } from '../../server/server.js'
 import type { TaskCommand } from '../../stores/task-store.js'
 import { TaskCalls } from './task-calls.js'
 import { TaskClaims } from './task-claims.js'
-import type { TaskRecords } from './task-records.js'
+import { type TaskRecords, endOf } from './task-records.js'
 import { TaskRequests } from './task-requests.js'
 import { TaskRunner } from './task-runner.js'
 
@@ -124,8 +124,7 @@ export class TaskEngine {
       claims,
       calls: new TaskCalls(runner, claims, options),
       requests: new TaskRequests(runner, claims, options),
-      ignoreCommands:
-        store.receiveCommands?.((command) => void this.#obey(runner, command)) ?? ignore,
+      ignoreCommands: this.#receiveCommands(runner),
     }
     this.#running = running
     opening.catch((error: unknown) => {
@@ -135,6 +134,19 @@ export class TaskEngine {
       void markHandled(runner.stop(() => claims.stop()))
       this.#failed(error)
     })
+  }
+
+  #receiveCommands(runner: TaskRunner): () => void {
+    const { store } = this.records
+    if (store.receiveCommands === undefined) return ignore
+    try {
+      const end = store.receiveCommands((command) => void this.#obey(runner, command))
+      return endOf(end, 'receiveCommands')
+    } catch (error) {
+      const message = 'Commands of operators cannot be received'
+      this.#report({ level: 'error', message, error })
+      return ignore
+    }
   }
 
   #failed(error: unknown): void {

@@ -56,9 +56,7 @@ export class TaskRunner {
     this.#options = options
     this.#records = options.records
     this.writes = new WriteRetries(this.#stopping.signal, options.report)
-    this.#unsubscribe = options.records.store.subscribe(
-      (name) => void markHandled(this.#changed(name)),
-    )
+    this.#unsubscribe = options.records.subscribe((name) => void markHandled(this.#changed(name)))
   }
 
   get stopped(): boolean {
