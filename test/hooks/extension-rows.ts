@@ -48,9 +48,6 @@ export const EXTENSION_ROWS: readonly Row[] = [
   row('listTool of an extension', INTERNAL, INTERNAL, (listTool) =>
     ask(listTool, { listTool }, 'tools/list'),
   ),
-  row('available of an extension', INTERNAL, INTERNAL, (available) =>
-    ask(available, { available, methods: { 'it/get': { serve: () => ({}) } } }, 'it/get'),
-  ),
   row('check of a tool field', 'TypeError', 'TypeError', async (check) => {
     try {
       createServer({
