@@ -1,3 +1,4 @@
+import { withTimeout } from '../../jsonrpc/deadline.js'
 import { ignore, markHandled } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { isThenable } from '../../jsonrpc/message.js'
@@ -14,6 +15,9 @@ import { TaskRunner } from './task-runner.js'
 const AGAIN = 1000
 /** At most this part of the time is spent on opening it in vain. */
 const SHARE = 1 / 20
+
+/** Milliseconds for a store to give up its claims, and to close. */
+const CLOSE = 5000
 
 interface Running {
   readonly runner: TaskRunner
@@ -100,9 +104,10 @@ export class TaskEngine {
   async #stop({ runner, claims }: Running): Promise<void> {
     const { store } = this.records
     await runner.stop(() => claims.stop())
-    await store.release()
+    // A store that does not answer must not keep the process from ending.
+    await withTimeout(CLOSE, Promise.resolve(store.release()))
     // The server may be served again already.
-    if (this.#running === undefined) await store.close?.()
+    if (this.#running === undefined) await withTimeout(CLOSE, Promise.resolve(store.close?.()))
   }
 
   #open(server: Server): void {
