@@ -380,14 +380,14 @@ it.each(['release', 'close'] as const)(
       const server = serverOf(tools, { store })
       const input = new PassThrough()
       const output = new PassThrough()
-      let ended = false
-      const serving = serve(server, { input, output }).then(() => (ended = true))
+      const ended = vi.fn()
+      const serving = serve(server, { input, output }).then(ended)
       input.end()
-      for (let turn = 0; turn < 2000 && !ended; turn++) {
+      for (let turn = 0; turn < 2000 && ended.mock.calls.length === 0; turn++) {
         await pass(10)
         await new Promise((resolve) => setImmediate(resolve))
       }
-      expect(ended).toBe(true)
+      expect(ended).toHaveBeenCalledTimes(1)
       await serving
     }),
 )

@@ -45,15 +45,15 @@ async function use(hook: Hook, { server, method, params = () => ({}), spoil }: U
   }
   const { id, response } = client.send(method, params(taskId))
   let giveUp = () => {}
-  const settled = new Promise((resolve, reject) => {
+  const givenUp = new Promise<never>((_, reject) => {
     giveUp = () => {
       client.notify('notifications/cancelled', { requestId: id })
       reject(new Error('given up'))
     }
-    void response.then(({ result, error }) => {
-      if (error === undefined) resolve({ isError: result?.['isError'] })
-      else reject(Object.assign(new Error(error.message), { code: error.code }))
-    })
+  })
+  const settled = Promise.race([givenUp, response]).then(({ result, error }) => {
+    if (error !== undefined) throw Object.assign(new Error(error.message), { code: error.code })
+    return { isError: result?.['isError'] }
   })
   const came = await outcome(settled, hook, () => giveUp())
   await client.call('plain')
