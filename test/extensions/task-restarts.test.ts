@@ -1,10 +1,15 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { ToolError, type Tool, form, tool } from '../../src/index.js'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type Call, ToolError, type Tool, form, tool } from '../../src/index.js'
 import { JournalTaskStore } from '../../src/journal.js'
-import { MemoryTaskStore, type TaskOptions, type TaskStore } from '../../src/tasks.js'
+import {
+  MemoryTaskStore,
+  type TaskCommand,
+  type TaskOptions,
+  type TaskStore,
+} from '../../src/tasks.js'
 import { onStillClock } from '../clock.js'
 import { RawClient, accept } from './raw-client.js'
 import { controlled, serverOf, until } from './task-server.js'
@@ -316,4 +321,87 @@ it.each([
   [{ mode: 'may', retryDelay: -1 }, '"retryDelay"'],
 ])('rejects the task %j of a tool', (task, message) => {
   expect(() => serverOf([{ ...slowTool(() => ''), task } as Tool])).toThrow(message)
+})
+
+it('is run with all that was recorded, also by a process that has lost its claim', async () => {
+  const effect = vi.fn(() => 'again')
+  const store = new MemoryTaskStore()
+  const job = slowTool(async (_, call) => await call.step('effect', effect), { retries: 1 })
+  const claim = store.claim.bind(store)
+  let late = 0
+  store.claim = (limit) => {
+    const claimed = claim(limit)
+    for (const { name, version, state } of claimed) {
+      if (late++ > 0) continue
+      const append = [JSON.stringify({ step: 'effect', outcome: { value: 'once' } })]
+      expect(store.change(name, version, { state, runnable: true, append })).toBe('changed')
+    }
+    return claimed
+  }
+  const { run, begun } = controlled()
+  const first: Tool = { ...slowTool(run), name: 'first' }
+  const client = clientOf(serverOf([job, first], { store, concurrency: 1 }))
+  await client.create('first')
+  const running = await begun()
+  const taskId = await client.create('slow')
+  running.resolve('done')
+  const { result } = await client.until(taskId, 'completed')
+  expect(result?.content).toEqual([{ type: 'text', text: 'once' }])
+  expect(effect).not.toHaveBeenCalled()
+  expect(late).toBe(2)
+})
+
+describe('commands of an operator', () => {
+  function commanded() {
+    let send: (command: TaskCommand) => void = () => {}
+    const store: MemoryTaskStore = Object.assign(new MemoryTaskStore(), {
+      receiveCommands: (run: (command: TaskCommand) => void) => {
+        send = run
+        return () => {}
+      },
+    })
+    const nameOf = () => [...store.entries()][0]?.name ?? ''
+    const command = (what: TaskCommand['command'], name = nameOf()) => send({ command: what, name })
+    return { store, command }
+  }
+
+  it('run a task again; what the first run returns is ignored', async () => {
+    const { store, command } = commanded()
+    const runs: { call: Call; resolve: (value: string) => void }[] = []
+    // It does not care that it was aborted.
+    const deaf = slowTool((_, call) => new Promise((resolve) => void runs.push({ call, resolve })))
+    const client = clientOf(serverOf([deaf], { store }))
+    const taskId = await client.create('slow')
+    await until(() => runs.length === 1)
+    command('retry')
+    await until(() => runs.length === 2)
+    expect(runs[0]?.call.signal.aborted).toBe(true)
+    expect(runs.map(({ call }) => [call.attempt, call.key])).toEqual([
+      [1, runs[0]?.call.key],
+      [2, runs[0]?.call.key],
+    ])
+    runs[0]?.resolve('first')
+    for (let turn = 0; turn < 20; turn++)
+      expect(await client.get(taskId)).toMatchObject({ status: 'working' })
+    runs[1]?.resolve('second')
+    const { result } = await client.until(taskId, 'completed')
+    expect(result?.content).toEqual([{ type: 'text', text: 'second' }])
+  })
+
+  it('cancel a task; nothing happens to one that has ended, waits or is unknown', async () => {
+    const { store, command } = commanded()
+    const { run, begun } = controlled()
+    const client = clientOf(serverOf([slowTool(run)], { store }))
+    const taskId = await client.create('slow')
+    const { call } = await begun()
+    command('cancel', 'unknown')
+    command('retry', 'unknown')
+    command('cancel')
+    await until(() => call.signal.aborted)
+    const cancelled = await client.until(taskId, 'cancelled')
+    expect(cancelled.statusMessage).toContain('operator')
+    command('retry')
+    command('cancel')
+    for (let turn = 0; turn < 20; turn++) expect(await client.get(taskId)).toEqual(cancelled)
+  })
 })

@@ -1,11 +1,13 @@
 import fs, { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { listen } from '../../src/http.js'
 import { type Tool, form, tool } from '../../src/index.js'
 import { JournalTaskStore } from '../../src/journal.js'
 import { MemoryTaskStore, type TaskStore } from '../../src/tasks.js'
+import { serve } from '../../src/stdio.js'
 import { connectInMemory } from '../../src/testing.js'
 import { onStillClock } from '../clock.js'
 import { RawClient, TASKS, accept } from './raw-client.js'
@@ -369,3 +371,23 @@ describe('a store that fails for a while', () => {
       await client.until(await client.create('must'), 'completed')
     }))
 })
+
+it.each(['release', 'close'] as const)(
+  'stops with the server if %s of its store never returns',
+  (method) =>
+    onStillClock(async (pass) => {
+      const store = Object.assign(new MemoryTaskStore(), { [method]: () => new Promise(() => {}) })
+      const server = serverOf(tools, { store })
+      const input = new PassThrough()
+      const output = new PassThrough()
+      const ended = vi.fn()
+      const serving = serve(server, { input, output }).then(ended)
+      input.end()
+      for (let turn = 0; turn < 2000 && ended.mock.calls.length === 0; turn++) {
+        await pass(10)
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      expect(ended).toHaveBeenCalledTimes(1)
+      await serving
+    }),
+)

@@ -75,6 +75,8 @@ for (const [name, kind] of Object.entries(OTHERS)) {
   const operation = fs[name]
   fs[name] = (...args) => {
     const fatal = phaseOf(kind)
+    // From now on it is the journal.
+    if (name.startsWith('rename')) aside.clear()
     if (fatal === undefined) return operation(...args)
     if (fatal === 'before') die()
     if (name.endsWith('Sync')) {

@@ -1,3 +1,4 @@
+import { withTimeout } from '../../jsonrpc/deadline.js'
 import { ignore, markHandled } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { isThenable } from '../../jsonrpc/message.js'
@@ -6,7 +7,7 @@ import type { Server } from '../../server/server.js'
 import type { TaskCommand } from '../../stores/task-store.js'
 import { TaskCalls } from './task-calls.js'
 import { TaskClaims } from './task-claims.js'
-import type { TaskRecords } from './task-records.js'
+import { type TaskRecords, endOf } from './task-records.js'
 import { TaskRequests } from './task-requests.js'
 import { TaskRunner } from './task-runner.js'
 
@@ -14,6 +15,9 @@ import { TaskRunner } from './task-runner.js'
 const AGAIN = 1000
 /** At most this part of the time is spent on opening it in vain. */
 const SHARE = 1 / 20
+
+/** Milliseconds for a store to give up its claims, and to close. */
+const CLOSE = 5000
 
 interface Running {
   readonly runner: TaskRunner
@@ -100,9 +104,10 @@ export class TaskEngine {
   async #stop({ runner, claims }: Running): Promise<void> {
     const { store } = this.records
     await runner.stop(() => claims.stop())
-    await store.release()
+    // A store that does not answer must not keep the process from ending.
+    await withTimeout(CLOSE, Promise.resolve(store.release()))
     // The server may be served again already.
-    if (this.#running === undefined) await store.close?.()
+    if (this.#running === undefined) await withTimeout(CLOSE, Promise.resolve(store.close?.()))
   }
 
   #open(server: Server): void {
@@ -124,8 +129,7 @@ export class TaskEngine {
       claims,
       calls: new TaskCalls(runner, claims, options),
       requests: new TaskRequests(runner, claims, options),
-      ignoreCommands:
-        store.receiveCommands?.((command) => void this.#obey(runner, command)) ?? ignore,
+      ignoreCommands: this.#receiveCommands(runner),
     }
     this.#running = running
     opening.catch((error: unknown) => {
@@ -135,6 +139,19 @@ export class TaskEngine {
       void markHandled(runner.stop(() => claims.stop()))
       this.#failed(error)
     })
+  }
+
+  #receiveCommands(runner: TaskRunner): () => void {
+    const { store } = this.records
+    if (store.receiveCommands === undefined) return ignore
+    try {
+      const end = store.receiveCommands((command) => void this.#obey(runner, command))
+      return endOf(end, 'receiveCommands')
+    } catch (error) {
+      const message = 'Commands of operators cannot be received'
+      this.#report({ level: 'error', message, error })
+      return ignore
+    }
   }
 
   #failed(error: unknown): void {

@@ -1,3 +1,4 @@
+import { callHook, ignore } from '../../jsonrpc/hook.js'
 import { stringMemory } from '../../stores/bytes.js'
 import type { StoredTask, TaskStore } from '../../stores/task-store.js'
 import type { TaskEntry, TaskState } from './task-record.js'
@@ -73,9 +74,21 @@ export class TaskRecords {
     throw new StoreError(`A task was changed by others ${ATTEMPTS} times in a row`)
   }
 
+  /** Calls a function with the name of each task that was changed. Returns a function that ends this. */
+  subscribe(changed: (name: string) => void): () => void {
+    return endOf(this.store.subscribe(changed), 'subscribe')
+  }
+
   #read(name: string): Promise<StoredTask | undefined> {
     return attempt(() => this.store.get(name))
   }
+}
+
+/** What a method of a store has returned to end something; its type does not hold in JavaScript. */
+export function endOf(returned: unknown, method: string): () => void {
+  if (typeof returned === 'function') return () => callHook(() => returned() as unknown, ignore)
+  callHook(() => returned, ignore)
+  throw new TypeError(`The store of tasks: ${method} must return a function`)
 }
 
 async function attempt<Value>(use: () => Value | Promise<Value>): Promise<Value> {

@@ -1,3 +1,4 @@
+import { withTimeout } from '../../jsonrpc/deadline.js'
 import { INTERNAL_ERROR, RpcError } from '../../jsonrpc/errors.js'
 import { markHandled } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
@@ -56,9 +57,7 @@ export class TaskRunner {
     this.#options = options
     this.#records = options.records
     this.writes = new WriteRetries(this.#stopping.signal, options.report)
-    this.#unsubscribe = options.records.store.subscribe(
-      (name) => void markHandled(this.#changed(name)),
-    )
+    this.#unsubscribe = options.records.subscribe((name) => void markHandled(this.#changed(name)))
   }
 
   get stopped(): boolean {
@@ -70,10 +69,7 @@ export class TaskRunner {
     this.#stopping.abort(new Error('The server is stopping'))
     this.#unsubscribe()
     for (const run of this.#runs.values()) run.abort(new Error('The server is stopping'))
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const patience = new Promise<void>((resolve) => (timer = setTimeout(resolve, DRAIN)))
-    await Promise.race([Promise.all([alsoStopped(), ...this.#running]), patience])
-    clearTimeout(timer)
+    await withTimeout(DRAIN, Promise.all([alsoStopped(), ...this.#running]))
   }
 
   /** How many more handlers may run. */

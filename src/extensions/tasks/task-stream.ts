@@ -25,7 +25,7 @@ export class TaskStream implements ExtensionStream {
 
   start(notify: Notify): void {
     this.#notify = notify
-    this.#unsubscribe = this.#records.store.subscribe((name) => this.#send(name))
+    this.#unsubscribe = this.#records.subscribe((name) => this.#send(name))
     for (const name of this.#ids.keys()) this.#send(name)
   }
 

@@ -23,6 +23,9 @@ const held = new Set<string>()
  */
 export function lockFile(path: string): () => void {
   const lock = lockOf(path)
+  // Nothing is written while another process has it: it may be tried often.
+  const user = userOf(path)
+  if (user !== undefined) throw new JournalLockedError(path, user.pid)
   const mine = `${lock}.${process.pid}.${crypto.randomUUID()}`
   fs.writeFileSync(mine, thisProcess(), { mode: 0o600 })
   try {
