@@ -63,6 +63,7 @@ const { featureChecks } = await import('./checks/features.mjs')
 const { httpChecks } = await import('./checks/http.mjs')
 const { httpServerChecks } = await import('./checks/http-servers.mjs')
 const { serverChecks } = await import('./checks/servers.mjs')
+const { taskChecks } = await import('./checks/tasks.mjs')
 const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
 
 const versionsIn = (folder) =>
@@ -76,6 +77,7 @@ const checks = [
   ...clientChecks(versions),
   ...featureChecks(versions),
   ...extensionChecks(versions),
+  ...taskChecks(versions),
   ...askingChecks(versions),
   ...httpChecks(versions, versionsIn(heavy)),
   ...serverChecks(versions),

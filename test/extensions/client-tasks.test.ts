@@ -18,7 +18,6 @@ import {
   tasks,
 } from '../../src/tasks.js'
 import { extensionNames } from '../official/schema-validator.js'
-import { proves } from '../requirements/proves.js'
 
 for (const name of ['task', 'notifications/tasks', 'tasks/get', 'tasks/update', 'tasks/cancel'])
   extensionNames.add(name)
