@@ -27,6 +27,7 @@ const count = Number(values.tasks)
 const WIDTH = 64
 
 const path = (name) => fileURLToPath(new URL(name, import.meta.url))
+const round = (list) => Math.round(median(list)).toLocaleString('en')
 const median = (list) => list.toSorted((one, other) => one - other)[list.length >> 1]
 
 /** CPU time of a plain call in microseconds, in a handshake revision and stateless. */
@@ -69,8 +70,8 @@ const META = {
   },
 }
 
-/** Creates tasks and polls each until it is completed; returns how many per second. */
-async function perSecond(store) {
+/** Creates tasks, then polls each until it is completed; returns how many per second, and the CPU time of each with its client. */
+async function measure(store) {
   const echo = tool({ name: 'echo', task: 'must', run: () => 'hello' })
   const extensions = [tasks({ store })]
   const server = createServer({ name: 'bench', version: '1.0.0', tools: [echo], extensions })
@@ -96,18 +97,27 @@ async function perSecond(store) {
       )
     })
   const turn = () => new Promise((resolve) => setImmediate(resolve))
+  const created = []
   let left = count
-  const worker = async () => {
+  const create = async () => {
     while (left-- > 0) {
       const { taskId } = await request('tools/call', { name: 'echo', arguments: {} })
-      while ((await request('tasks/get', { taskId })).status !== 'completed') await turn()
+      created.push(taskId)
     }
   }
+  const finish = async () => {
+    for (let taskId = created.shift(); taskId !== undefined; taskId = created.shift())
+      while ((await request('tasks/get', { taskId })).status !== 'completed') await turn()
+  }
+  const all = (worker) => Promise.all(Array.from({ length: WIDTH }, worker))
+  const cpu = process.cpuUsage()
   const began = performance.now()
-  await Promise.all(Array.from({ length: WIDTH }, worker))
+  await all(create)
+  await all(finish)
   const spent = performance.now() - began
+  const { user, system } = process.cpuUsage(cpu)
   await channel.close()
-  return (count / spent) * 1000
+  return { perSecond: (count / spent) * 1000, cpu: (user + system) / count }
 }
 
 const ROOM = { maxTasks: 1e6, maxBytes: 2 ** 30, maxTasksPerOwner: 1e6, maxBytesPerOwner: 2 ** 30 }
@@ -115,17 +125,21 @@ const ROOM = { maxTasks: 1e6, maxBytes: 2 ** 30, maxTasksPerOwner: 1e6, maxBytes
 async function throughput() {
   const rates = { 'in memory': [], 'with a journal': [] }
   for (let round = 0; round < rounds; round++) {
-    rates['in memory'].push(await perSecond(new MemoryTaskStore(ROOM)))
+    rates['in memory'].push(await measure(new MemoryTaskStore(ROOM)))
     const folder = mkdtempSync(join(tmpdir(), 'ccmcp-bench-'))
     const store = await JournalTaskStore.open(join(folder, 'tasks.journal'), ROOM)
-    rates['with a journal'].push(await perSecond(store))
+    rates['with a journal'].push(await measure(store))
     await store.close()
     rmSync(folder, { recursive: true, force: true })
   }
-  console.log(`\n| ${count} tasks, ${WIDTH} at the same time | created and finished per second |`)
-  console.log('|---|---|')
+  console.log(
+    `\n| ${count} tasks, ${WIDTH} at the same time | created and finished per second | CPU each, µs |`,
+  )
+  console.log('|---|---|---|')
   for (const [name, list] of Object.entries(rates))
-    console.log(`| ${name} | ${Math.round(median(list)).toLocaleString('en')} |`)
+    console.log(
+      `| ${name} | ${round(list.map(({ perSecond }) => perSecond))} | ${round(list.map(({ cpu }) => cpu))} |`,
+    )
 }
 
 await compare()
