@@ -55,6 +55,7 @@ async function httpTransport(t) {
 function rawDispatch(transport) {
   const pending = new Map()
   const receive = transport.onmessage
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- transports have no events
   transport.onmessage = (message, extra) => {
     const resolve = pending.get(message.id)
     if (resolve === undefined || message.method !== undefined) return receive?.(message, extra)
