@@ -8,8 +8,11 @@ const INITIALIZE =
   '{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}\n'
 const INITIALIZED = '{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
 
-const call = (id, message) =>
-  `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"echo","arguments":{"message":"${message}"}}}\n`
+const call = (id, message, meta = '') =>
+  `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{${meta}"name":"echo","arguments":{"message":"${message}"}}}\n`
+/** The `_meta` of a stateless request, whose client has declared tasks. */
+const STATELESS =
+  '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}},'
 
 export class Load {
   #child
@@ -65,9 +68,10 @@ export class Load {
   }
 
   /** Pipelined calls: calls per second, and the server's CPU time per call in microseconds. */
-  async pipelined(count) {
+  async pipelined(count, { stateless = false } = {}) {
+    const meta = stateless ? STATELESS : ''
     const bytes = Buffer.from(
-      Array.from({ length: count }, (_, i) => call(++this.#id, `hello number ${i}`)).join(''),
+      Array.from({ length: count }, (_, i) => call(++this.#id, `hello number ${i}`, meta)).join(''),
     )
     const before = this.#cpu()
     const spent = await this.#send(bytes, count)

@@ -119,7 +119,7 @@ export async function within(promise, milliseconds) {
 
 export async function until(condition, what, milliseconds = 5000) {
   const end = Date.now() + milliseconds
-  while (!condition()) {
+  while (!(await condition())) {
     if (Date.now() > end) throw new Error(`timed out after ${milliseconds} ms: ${what}`)
     await sleep(20)
   }

@@ -65,6 +65,7 @@ const { httpChecks } = await import('./checks/http.mjs')
 const { httpServerChecks } = await import('./checks/http-servers.mjs')
 const { skillsChecks } = await import('./checks/skills.mjs')
 const { serverChecks } = await import('./checks/servers.mjs')
+const { taskChecks } = await import('./checks/tasks.mjs')
 const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
 const { tapChecks } = await import('./checks/tap.mjs')
 
@@ -81,6 +82,7 @@ const checks = [
   ...extensionChecks(versions),
   ...skillsChecks(versions),
   ...appChecks(versions),
+  ...taskChecks(versions),
   ...askingChecks(versions),
   ...httpChecks(versions, versionsIn(heavy)),
   ...serverChecks(versions),

@@ -1,10 +1,11 @@
-// The official client uses the extension of docs/extensions.md.
+// The official client uses the extension of examples/extension.mjs.
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { rejection, script, until } from '../harness.mjs'
 
+const EXAMPLE = fileURLToPath(new URL('../../examples/extension.mjs', import.meta.url))
 const ID = 'com.example/quota'
 const CHANGED = 'notifications/quota/changed'
 const GET = { method: 'quota/get', params: { unit: 'calls' } }
@@ -19,19 +20,8 @@ export function extensionChecks(versions) {
   ]
 }
 
-/** Starts the server of the page, and connects the official client. */
+/** Starts the example, and connects the official client. */
 async function open(t, capabilities) {
-  const page = readFileSync(new URL('../../docs/extensions.md', import.meta.url), 'utf8')
-  const [, code = ''] = /^```js\n([\s\S]*?)^```/m.exec(page) ?? []
-  const built = (name) => JSON.stringify(new URL(`../../dist/${name}.js`, import.meta.url).href)
-  const file = t.path('server.mjs')
-  const imports = code
-    .replace("'ccmcp'", built('index'))
-    .replace(`'ccmcp/extensions'`, built('extensions'))
-  writeFileSync(
-    file,
-    `import { serveStdio } from ${built('stdio')}\n${imports}\nawait serveStdio(server)\n`,
-  )
   const client = new Client(
     { name: 'stranger', version: '1.0.0' },
     { versionNegotiation: { mode: 'auto' }, capabilities },
@@ -41,7 +31,7 @@ async function open(t, capabilities) {
     client.connect(
       new StdioClientTransport({
         command: process.execPath,
-        args: script(file),
+        args: script('../dist/cli.js', 'serve', EXAMPLE),
         env: t.env,
         stderr: 'pipe',
       }),

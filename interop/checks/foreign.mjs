@@ -1,9 +1,10 @@
-// Servers in other languages over HTTP with our client. They are installed where their toolchain is present.
+// Servers in other languages over HTTP with our client, and tasks of the Rust SDK. They are installed where their toolchain is present.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Skipped } from '../harness.mjs'
 import { COMMON, foreignHttp } from './http-servers.mjs'
+import { rustTaskChecks } from './rust-tasks.mjs'
 
 const MODERN = '2026-07-28'
 const HANDSHAKE = '2025-11-25'
@@ -59,8 +60,10 @@ const TOOLCHAINS = {
   Rust: {
     command: ['cargo', '--version'],
     install() {
-      const sources = ['src/main.rs', 'Cargo.toml', 'Cargo.lock'].map((name) => rust + name)
-      if (!isFresh(`${rust}target/debug/ccmcp-interop`, sources))
+      const names = ['src/main.rs', 'src/bin/tasks.rs', 'Cargo.toml', 'Cargo.lock']
+      const sources = names.map((name) => rust + name)
+      const programs = ['ccmcp-interop', 'tasks'].map((name) => `${rust}target/debug/${name}`)
+      if (!programs.every((program) => isFresh(program, sources)))
         run(rust, 'cargo', 'build', '--locked', '-q')
     },
   },
@@ -126,6 +129,7 @@ function rustChecks() {
       `${name}, handshake asked for`,
       (t) => foreignHttp(t, { ...start(), pinned: true }, HANDSHAKE, silent),
     ],
+    ...rustTaskChecks(name.replace('HTTP server', 'tasks'), `${rust}target/debug/tasks`),
   ]
 }
 

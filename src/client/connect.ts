@@ -17,7 +17,9 @@ import { type ReconnectOptions, checkReconnect } from './reconnect.js'
 import type { ClientSessionOptions } from './session.js'
 import { ConnectionError, type Target } from './target.js'
 
-export interface ConnectOptions extends InputHandlers {
+export interface ConnectOptions<
+  Extensions extends readonly ClientExtension[] = readonly ClientExtension[],
+> extends InputHandlers {
   /** The only protocol revision to accept; by default the newest that both sides have. */
   revision?: string
   /** The client's name and version. */
@@ -25,7 +27,7 @@ export interface ConnectOptions extends InputHandlers {
   /** Client capabilities, in addition to those of `sample`, `elicit` and `roots`. */
   capabilities?: Params
   /** Extensions of the protocol that the client supports. */
-  extensions?: readonly ClientExtension[]
+  extensions?: Extensions
   /** Milliseconds for the server's first response (default 30 s). */
   timeout?: number
   /**
@@ -60,9 +62,11 @@ const CACHE = namesOf<CacheOptions>()('maxEntries maxBytes')
 const openings = new WeakMap<Target, Known>()
 
 /** Connects to a server: negotiates the protocol revision and opens the session. The client has the members of its extensions. */
-export async function connect<const Extensions extends readonly ClientExtension[] = readonly []>(
+export async function connect<
+  const Extensions extends readonly ClientExtension[] = readonly ClientExtension[],
+>(
   target: Target,
-  options: ConnectOptions & { extensions?: Extensions } = {},
+  options: ConnectOptions<Extensions> = {},
 ): Promise<Client & ExtensionMembers<Extensions>> {
   if (typeof (target as Partial<Target> | undefined)?.open !== 'function')
     throw new TypeError(

@@ -1,5 +1,6 @@
 import { withCode } from '../jsonrpc/errors.js'
-import { type Params, isObject } from '../jsonrpc/message.js'
+import { callHook, ignore } from '../jsonrpc/hook.js'
+import { type Params, isObject, isThenable } from '../jsonrpc/message.js'
 import {
   CORE_RESULT_TYPES,
   checkFunction,
@@ -121,7 +122,7 @@ export class ClientExtensions {
   connected(client: object, connection: ExtensionConnection): void {
     for (const extension of this.#extensions) {
       const { id } = extension
-      const members = extension.connected?.(connection) ?? {}
+      const members = membersIn(extension.connected?.(connection), id)
       const taken = Object.keys(members).find((name) => name in client)
       if (taken !== undefined)
         throw new TypeError(
@@ -196,6 +197,17 @@ export class ClientExtensions {
     if (revision === undefined || this.#extensions.length === 0) return NONE
     return this.#extensions.filter((each) => each.revisions?.includes(revision.id) ?? true)
   }
+}
+
+/** What `connected` has returned. */
+function membersIn(returned: unknown, id: string): object {
+  if (returned === undefined) return {}
+  if (isObject(returned) && !isThenable(returned)) return returned
+  // A promise that rejects must not end the process.
+  callHook(() => returned, ignore)
+  throw new TypeError(
+    `connect: extension "${id}": "connected" must return an object with members, or nothing`,
+  )
 }
 
 const NONE: readonly ClientExtension[] = []

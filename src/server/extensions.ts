@@ -269,21 +269,25 @@ export class Extensions {
     run: (environment?: CallEnvironment) => CallToolResult | Promise<CallToolResult>,
   ): CallToolResult | Promise<CallToolResult> {
     const { params } = call
-    return this.#all.reduceRight((next, extension) => {
-      if (extension.callTool === undefined) return next
-      const client = this.#clientOf(extension, connection)
-      return (outer) => {
-        const returned = extension.callTool?.(
-          { ...client, tool, input, call, params, asking: () => call.asking(), remote },
-          (environment = outer) => {
-            const ran = next(environment)
-            // An extension that does not wait for it must not make its failure an unhandled rejection.
-            return ran instanceof Promise ? markHandled(ran) : ran
-          },
-        )
+    const asking = () => call.asking()
+    let next = run
+    for (let index = this.#all.length - 1; index >= 0; index--) {
+      const extension = this.#all[index]
+      if (extension?.callTool === undefined) continue
+      const { caller, settings } = this.#clientOf(extension, connection)
+      const inner = next
+      next = (outer) => {
+        // Without a spread, which would be the most expensive part of a call.
+        const toolCall = { caller, settings, tool, input, call, params, asking, remote }
+        const returned = extension.callTool?.(toolCall, (environment = outer) => {
+          const ran = inner(environment)
+          // An extension that does not wait for it must not make its failure an unhandled rejection.
+          return ran instanceof Promise ? markHandled(ran) : ran
+        })
         return this.#checked(returned, extension, 'callTool') as CallToolResult // or another result type
       }
-    }, run)()
+    }
+    return next()
   }
 
   /** Serves a method of an extension. */

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { afterEach, describe, expect, it } from 'vitest'
 import { FollowedTask } from '../../src/cli/followed-task.js'
 import { statusText } from '../../src/cli/status-line.js'
@@ -117,6 +118,18 @@ describe('ccmcp call', () => {
     expect(child.stderr).toContain('"tasks/cancel"')
   })
 })
+
+it.runIf(spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0)(
+  'shows the status message in a terminal',
+  async () => {
+    const line = `'${process.execPath}' '${CLI}' call wait '${await served()}'`
+    const child = new Child('script', ['-qec', line, '/dev/null'], { env: { TERM: 'xterm' } })
+    await child.until(() => child.stdout.includes('wait: digging'), 'the status message')
+    release('found it')
+    await child.until(() => child.stdout.includes('found it'), 'the result')
+    await child.closed()
+  },
+)
 
 describe('ccmcp resume', () => {
   it('shows the status of a task, waits for it, and prints its result', async () => {

@@ -18,7 +18,6 @@ import {
   tasks,
 } from '../../src/tasks.js'
 import { extensionNames } from '../official/schema-validator.js'
-import { proves } from '../requirements/proves.js'
 
 for (const name of ['task', 'notifications/tasks', 'tasks/get', 'tasks/update', 'tasks/cancel'])
   extensionNames.add(name)
@@ -164,6 +163,38 @@ describe.each(['memory', 'http'] as const)('over %s', (transport) => {
     expect(await client.task(id).status()).toMatchObject({ status: 'completed' })
   })
 })
+
+describe.each(['memory', 'http'] as const)(
+  'a task that is to be polled rarely, over %s',
+  (transport) => {
+    it('is followed by notifications, also with several at the same time', async () => {
+      const ends: (() => void)[] = []
+      const slow = tool({
+        name: 'slow',
+        // Without notifications the test would not end in time.
+        task: { mode: 'must', poll: 3_600_000 },
+        async run(_, call) {
+          await call.step('wait', () => new Promise<void>((resolve) => ends.push(resolve)))
+          const { first } = await call.ask({ first: form({ message: 'First?', schema: NAME }) })
+          return first.name
+        },
+      })
+      const server = createServer({ name: 'x', version: '1', tools: [slow], extensions: [tasks()] })
+      let target = memory(server)
+      if (transport === 'http') {
+        const listening = await listen(server, { port: 0 })
+        open.push(listening)
+        target = http(listening.url)
+      }
+      const client = await opened(target, { elicit })
+      const results = [1, 2, 3].map(() => client.callTool('slow'))
+      await vi.waitUntil(() => ends.length === 3)
+      for (const end of ends) end()
+      for (const result of await Promise.all(results))
+        expect(result.content).toEqual([{ type: 'text', text: 'Ada' }])
+    })
+  },
+)
 
 it('is not declared in revisions without tasks, and plain calls work', async () => {
   const server = createServer({

@@ -1,7 +1,11 @@
 import { type ClientExtension, connect, memory } from '../../src/client.js'
 import { type ExtensionDefinition, extension } from '../../src/extensions.js'
 import { createServer, tool } from '../../src/index.js'
+import { clientTasks, tasks } from '../../src/tasks.js'
+import { extensionNames } from '../official/schema-validator.js'
 import { type Hook, type Row, outcome, row } from './modes.js'
+
+for (const name of ['task', 'tasks/get']) extensionNames.add(name)
 
 const NEWEST = '2026-07-28'
 const ID = 'com.example/hooks'
@@ -89,6 +93,22 @@ export const EXTENSION_ROWS: readonly Row[] = [
   row('start of an extension', 'result', 'result', (start) =>
     start.mode === 'throws' ? startThatThrows(start) : ask(start, { start }, 'tools/call', call),
   ),
+  row('connected of a client extension', 'rejected', 'rejected', async (connected) => {
+    const extensions = [{ id: ID, connected: connected as () => void }]
+    const opened = connect(memory(serverOf({})), { extensions })
+    return await opened.then(
+      () => 'connected',
+      () => 'rejected',
+    )
+  }),
+  row('onStatus of clientTasks', 'result', 'result', async (onStatus) => {
+    const slow = tool({ name: 'it', task: { mode: 'must', poll: 10 }, run: () => 'done' })
+    const options = { name: 'hooks', version: '1', tools: [slow], extensions: [tasks()] }
+    await using client = await connect(memory(createServer(options)), {
+      extensions: [clientTasks({ onStatus })],
+    })
+    return await outcome(client.callTool('it'), onStatus, () => {})
+  }),
   row('stop of an extension', 'result', 'result', (stop) =>
     ask(stop, { stop }, 'tools/call', call),
   ),

@@ -67,8 +67,8 @@ export class ScriptedServer implements Target {
   }
 
   /** Connects a client, by default in the revision of the server. */
-  async connect<const Extensions extends readonly ClientExtension[] = readonly []>(
-    options: ConnectOptions & { extensions?: Extensions } = {},
+  async connect<const Extensions extends readonly ClientExtension[] = readonly ClientExtension[]>(
+    options: ConnectOptions<Extensions> = {},
   ): Promise<Client & ExtensionMembers<Extensions>> {
     const client = await connect(this, { revision: this.revision, ...options })
     closing.push(() => client.close())
