@@ -4,6 +4,7 @@ import { EXTENSION_ROWS } from './extension-rows.js'
 import { HTTP_ROWS } from './http-rows.js'
 import { MODES, type Mode, hookOf, turn } from './modes.js'
 import { SERVER_ROWS } from './server-rows.js'
+import { SKILLS_ROWS } from './skills-rows.js'
 
 /* Every kind of user function, failing in every way: the request ends, and the process lives. */
 
@@ -19,7 +20,7 @@ afterEach(() => {
   process.off('unhandledRejection', lose).off('uncaughtException', lose)
 })
 
-describe.each([...SERVER_ROWS, ...HTTP_ROWS, ...CLIENT_ROWS, ...EXTENSION_ROWS])(
+describe.each([...SERVER_ROWS, ...HTTP_ROWS, ...CLIENT_ROWS, ...EXTENSION_ROWS, ...SKILLS_ROWS])(
   '$name',
   ({ run, fails, never }) => {
     it.each(Object.keys(MODES) as Mode[])('%s', async (mode) => {

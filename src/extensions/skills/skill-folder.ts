@@ -11,7 +11,7 @@ import type { BigIntStats, Dirent } from 'node:fs'
 function node() {
   const { getBuiltinModule } = globalThis.process ?? {}
   if (getBuiltinModule === undefined)
-    throw new TypeError('skills: folders need Node, or a runtime with its file system')
+    throw new TypeError('folders need Node, or a runtime with its file system')
   return {
     fs: getBuiltinModule('node:fs'),
     path: getBuiltinModule('node:path'),
