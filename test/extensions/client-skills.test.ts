@@ -361,7 +361,11 @@ describe('an entry is refused', () => {
       { ...ENTRY, frontmatter: { ...FRONT_MATTER, name: 'doc' } },
       /the folder is "pdf"/,
     ],
-    ['without a description', { ...ENTRY, frontmatter: { name: 'pdf' } }, /"description" must be/],
+    [
+      'without a description',
+      { ...ENTRY, frontmatter: { name: 'pdf' } },
+      /"description" is missing/,
+    ],
     ['without resources', { ...ENTRY, resources: undefined }, /neither a list nor "dynamic"/],
     ['with another word', { ...ENTRY, resources: 'static' }, /neither a list nor "dynamic"/],
     ['without SKILL.md', { ...ENTRY, resources: [] }, /lack SKILL\.md/],

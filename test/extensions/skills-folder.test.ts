@@ -72,13 +72,17 @@ describe('a folder that is not valid', () => {
     [
       'without a description',
       pdf('name: pdf'),
-      /"description" must be a text of 1 to 1024 characters/,
+      /"description" is missing; it must be a text of 1 to 1024 characters/,
     ],
-    ['with an empty description', pdf('name: pdf\ndescription: " "'), /"description" must be/],
+    [
+      'with an empty description',
+      pdf('name: pdf\ndescription: " "'),
+      /"description" has \d+ characters; it must be/,
+    ],
     [
       'with a long description',
       pdf(`name: pdf\ndescription: ${'é'.repeat(1025)}`),
-      /"description" must be/,
+      /"description" has \d+ characters; it must be/,
     ],
     [
       'with a long compatibility',
