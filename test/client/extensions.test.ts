@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type ClientExtension, type Target, connect, memory } from '../../src/client.js'
+import { extension } from '../../src/extensions.js'
 import { createServer } from '../../src/index.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 import { memoryChannels } from '../../src/transports/memory.js'
@@ -98,6 +99,23 @@ describe('the settings of a client extension', () => {
       }
     },
   )
+
+  it('of the server are known to the extension once it is connected', async () => {
+    const made = createServer({
+      name: 'x',
+      version: '1',
+      extensions: [extension({ id: ID, settings: { version: 2 } })],
+    })
+    const seen: unknown[] = []
+    let connection: { settings: unknown } | undefined
+    const connected = (each: { settings: unknown }) => {
+      connection = each
+      seen.push(each.settings)
+    }
+    await using client = await connect(memory(made), { extensions: [{ id: ID, connected }] })
+    expect(client.revision).toBe(NEWEST)
+    expect([...seen, connection?.settings]).toEqual([undefined, { version: 2 }])
+  })
 
   it('are an empty object by default', async () => {
     const target = server(NEWEST, () => ({}))
