@@ -262,11 +262,11 @@ function kindOf(stat: BigIntStats): 'file' | 'directory' | 'special' {
 }
 
 function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): FileIdentity {
-  const changed = mtimeNs > ctimeNs ? mtimeNs : ctimeNs
   return {
     text: `${dev}-${ino}-${size}-${mtimeNs}-${ctimeNs}`,
     size: Number(size),
-    changedAt: Number(changed / 1_000_000n),
+    // Unlike the time of modification, it cannot be set.
+    changedAt: Number(ctimeNs / 1_000_000n),
   }
 }
 
