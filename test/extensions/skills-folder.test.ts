@@ -17,6 +17,7 @@ import { connect, memory } from '../../src/client.js'
 import { SkillFolder } from '../../src/extensions/skills/skill-folder.js'
 import { createServer } from '../../src/index.js'
 import { type SkillsOptions, clientSkills, skills } from '../../src/skills.js'
+import { proves } from '../requirements/proves.js'
 import { type Files, folderWith, skillText, write } from './skill-folders.js'
 
 afterEach(() => {
@@ -128,6 +129,7 @@ describe('a folder that is not valid', () => {
       /its URI has more than 2048 characters/,
     ],
   ])('%s is refused', (_, files, message) => {
+    proves('skills.format', 'skills.path-name', 'skills.prefix')
     const { code, message: said } = problemWith(files)
     expect(said).toMatch(message)
     expect(code).toBe('INVALID_SKILL')
@@ -186,6 +188,7 @@ describe('the limits of a skill', () => {
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`pdf/${index}.md`, '']))
 
   it('are 512 files, with those of nested skills', () => {
+    proves('skills.limits-of-servers')
     const skill = { 'pdf/SKILL.md': skillText('pdf'), 'pdf/nested/SKILL.md': skillText('nested') }
     expect(problemWith({ ...skill, ...filesOf(510) }).message).toBe('none')
     expect(problemWith({ ...skill, ...filesOf(511) }).message).toMatch(
@@ -194,6 +197,7 @@ describe('the limits of a skill', () => {
   })
 
   it('are 16 MiB', () => {
+    proves('skills.limits-of-servers')
     const text = skillText('pdf')
     const folder = folderWith({ 'pdf/SKILL.md': text, 'pdf/large.bin': '' })
     truncateSync(join(folder, 'pdf/large.bin'), 16 * 1024 * 1024 - text.length)
