@@ -10,7 +10,8 @@ import fs, {
   writeFileSync,
 } from 'node:fs'
 import { createServer as createSocket } from 'node:net'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { connect, memory } from '../../src/client.js'
@@ -159,6 +160,7 @@ describe('a folder that is not valid', () => {
     ['an empty folder', { folder: '' }],
     ['no folders', { folder: [] }],
     ['a number', { folder: 7 }],
+    ['a URL of the web', { folder: new URL('https://example.com/') }],
     ['a number among folders', { folder: ['/tmp', 7] }],
     ['an unknown option', { folder: '/tmp', folders: [] }],
     ['a wrong cache', { folder: '/tmp', cache: { ttlMs: -1 } }],
@@ -226,7 +228,7 @@ describe('the limits of a skill', () => {
 })
 
 const SECRET = 'secret of another folder'
-const readOf = async (folder: string, uri: string) => {
+const readOf = async (folder: string | URL, uri: string) => {
   const server = createServer({ name: 'x', version: '1', extensions: [skills({ folder })] })
   await using client = await connect(memory(server))
   return (await client.readResource(uri)).contents[0]?.text
@@ -270,6 +272,12 @@ describe.skipIf(process.platform === 'win32')('links and special files', () => {
     const folder = inside()
     symlinkSync('..', join(folder, 'pdf/up'))
     expect(problemOf(folder).message).toMatch(/pdf\/up: it is a link to a folder that it is in/)
+  })
+
+  it('the folder may be a URL, or relative to the working directory', async () => {
+    const folder = inside()
+    expect(await readOf(pathToFileURL(folder), 'skill://pdf/a.md')).toBe('a')
+    expect(await readOf(relative(process.cwd(), folder), 'skill://pdf/a.md')).toBe('a')
   })
 
   it('the folder itself may be a link', async () => {

@@ -94,9 +94,7 @@ const server = createServer({
     }),
   ],
   resources: [resource({ uri: 'sensor://room', name: 'room', read: () => '21' })],
-  extensions: [
-    skills({ folder: fileURLToPath(new URL('../conformance/skills', import.meta.url)) }),
-  ],
+  extensions: [skills({ folder: new URL('../conformance/skills', import.meta.url) })],
 })
 
 describe.each(Object.entries(bundlers))('the client bundled by %s for a browser', (_, bundle) => {

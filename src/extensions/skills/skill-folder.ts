@@ -15,7 +15,14 @@ function node() {
   return {
     fs: getBuiltinModule('node:fs'),
     path: getBuiltinModule('node:path'),
+    url: getBuiltinModule('node:url'),
   }
+}
+
+/** The absolute path of a folder: the working directory may change. */
+export function absolutePath(folder: string | URL): string {
+  const { path, url } = node()
+  return path.resolve(typeof folder === 'string' ? folder : url.fileURLToPath(folder))
 }
 
 /** The path below the folder, by segments. */
@@ -60,10 +67,10 @@ export class SkillFolder {
   /** The name of the folder, as it was given. */
   readonly name: string
 
-  /** Throws if there is no such folder. */
+  /** `folder` is an absolute path. Throws if there is no such folder. */
   constructor(folder: string, resolution = defaultResolution()) {
     this.root = this.#fs.realpathSync(folder)
-    this.name = this.#path.basename(this.#path.resolve(folder))
+    this.name = this.#path.basename(folder)
     if (!this.#fs.statSync(this.root).isDirectory()) throw new Error('it is not a folder')
     this.#byDescriptor = resolution === 'descriptor'
   }
