@@ -93,6 +93,16 @@ const SECTIONS = [
     'From `ccmcp/apps`, for the `extensions` of `createServer`.',
     [['extensions/apps/apps.ts', 'AppsOptions']],
   ],
+  [
+    'skills(options)',
+    'From `ccmcp/skills`: see [skills](skills.md).',
+    [['extensions/skills/skills.ts', 'SkillsOptions']],
+  ],
+  [
+    'clientSkills(options)',
+    'From `ccmcp/skills`, for the `extensions` of `connect`.',
+    [['extensions/skills/client-skills.ts', 'ClientSkillsOptions']],
+  ],
   ['call', 'The second argument of every handler.', [['server/call.ts', 'Call']]],
   [
     'serveStdio(server, options)',

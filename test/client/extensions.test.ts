@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { type ClientExtension, type Target, connect, memory } from '../../src/client.js'
+import {
+  type ClientExtension,
+  type ExtensionConnection,
+  type Target,
+  connect,
+  memory,
+} from '../../src/client.js'
+import { extension } from '../../src/extensions.js'
 import { createServer } from '../../src/index.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 import { memoryChannels } from '../../src/transports/memory.js'
@@ -98,6 +105,20 @@ describe('the settings of a client extension', () => {
       }
     },
   )
+
+  it('of the server are known to the extension once it is connected', async () => {
+    const made = createServer({
+      name: 'x',
+      version: '1',
+      extensions: [extension({ id: ID, settings: { version: 2 } })],
+    })
+    const seen: unknown[] = []
+    const connected = ({ capabilities }: ExtensionConnection) =>
+      void seen.push(capabilities['extensions'])
+    await using client = await connect(memory(made), { extensions: [{ id: ID, connected }] })
+    expect(client.revision).toBe(NEWEST)
+    expect(seen).toEqual([{ [ID]: { version: 2 } }])
+  })
 
   it('are an empty object by default', async () => {
     const target = server(NEWEST, () => ({}))

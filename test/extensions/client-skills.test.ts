@@ -13,6 +13,7 @@ import {
   clientSkills,
   skills,
 } from '../../src/skills.js'
+import { proves } from '../requirements/proves.js'
 import { folderWith, skillText } from './skill-folders.js'
 
 const ID = 'io.modelcontextprotocol/skills'
@@ -130,6 +131,7 @@ async function load(script: Script, options: ClientSkillsOptions = {}) {
 
 describe('a client', () => {
   it('lists skills and reads no file', async () => {
+    proves('skills.lazy')
     const { target, requests } = scripted({})
     const [skill] = await use(target, (found) => found.list())
     expect(skill).toMatchObject({
@@ -142,6 +144,7 @@ describe('a client', () => {
   })
 
   it('gets one skill by its URI', async () => {
+    proves('skills.unlisted')
     const { target, requests } = scripted({ list: { skills: [] } })
     const skill = await use(target, (found) => found.skill(URI))
     expect(skill.resources).toEqual(ENTRY.resources)
@@ -149,6 +152,7 @@ describe('a client', () => {
   })
 
   it('loads a skill, and reads its files by path, link and URI', async () => {
+    proves('skills.lazy', 'skills.directory-held')
     const { target, requests } = scripted({})
     await use(target, async (found) => {
       const [skill] = await found.list()
@@ -181,6 +185,7 @@ describe('a client', () => {
   })
 
   it('reads only files of the entry', async () => {
+    proves('skills.listed-files', 'skills.own-server', 'skills.no-network')
     const { target, requests } = scripted({})
     await use(target, async (found) => {
       const loaded = await (await found.list())[0]?.load()
@@ -318,6 +323,7 @@ describe('a skill is not loaded', () => {
       /is dynamic: its contents cannot be verified/,
     ],
   ])('%s', async (what, script, message) => {
+    proves('skills.verify', 'skills.verify-front-matter')
     const { code, message: said, reads } = await load(script)
     expect(said).toMatch(message)
     expect(code).toBe(what === 'that is dynamic' ? 'SKILL_REFUSED' : 'SKILL_MISMATCH')
@@ -361,7 +367,11 @@ describe('an entry is refused', () => {
       { ...ENTRY, frontmatter: { ...FRONT_MATTER, name: 'doc' } },
       /the folder is "pdf"/,
     ],
-    ['without a description', { ...ENTRY, frontmatter: { name: 'pdf' } }, /"description" must be/],
+    [
+      'without a description',
+      { ...ENTRY, frontmatter: { name: 'pdf' } },
+      /"description" is missing/,
+    ],
     ['without resources', { ...ENTRY, resources: undefined }, /neither a list nor "dynamic"/],
     ['with another word', { ...ENTRY, resources: 'static' }, /neither a list nor "dynamic"/],
     ['without SKILL.md', { ...ENTRY, resources: [] }, /lack SKILL\.md/],
@@ -413,6 +423,7 @@ describe('an entry is refused', () => {
       /more than 16777216 bytes/,
     ],
   ])('%s', async (_, entry, reason) => {
+    proves('skills.invalid-entries', 'skills.limits-told')
     const refused: { uri: string; reason: string }[] = []
     const good = { ...ENTRY, uri: 'skill://other/pdf/SKILL.md', resources: 'dynamic' as const }
     const { target } = scripted({ list: { skills: [entry, good] }, get: { skill: entry } })
@@ -439,6 +450,7 @@ describe('an entry is refused', () => {
   })
 
   it('not at the limits, nor under another scheme', async () => {
+    proves('skills.limits-of-hosts')
     const uri = 'github://owner/repo/skills/pdf/SKILL.md'
     const entries = [
       { ...ENTRY, resources: many(512, 32 * 1024) },
@@ -492,6 +504,7 @@ describe('a dynamic skill', () => {
   })
 
   it('has the directories that the server lists, if it can', async () => {
+    proves('skills.client-directory-read')
     const directory = (uri: unknown) => ({
       resources: [
         { uri: `${String(uri)}/a.md`, name: 'a.md' },
@@ -563,6 +576,7 @@ describe('a server', () => {
 
 describe.each(revisions.map(({ id }) => id))('our client with our server, in %s', (revision) => {
   it('loads every skill, until its files change', async () => {
+    proves('skills.directory-held')
     const folder = folderWith({
       'pdf/SKILL.md': skillText('pdf', 'allowed-tools: Bash\nmetadata:\n  a: "1.0"\n'),
       'pdf/references/FORMS & more.md': 'forms',

@@ -10,13 +10,15 @@ import fs, {
   writeFileSync,
 } from 'node:fs'
 import { createServer as createSocket } from 'node:net'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { connect, memory } from '../../src/client.js'
 import { SkillFolder } from '../../src/extensions/skills/skill-folder.js'
 import { createServer } from '../../src/index.js'
 import { type SkillsOptions, clientSkills, skills } from '../../src/skills.js'
+import { proves } from '../requirements/proves.js'
 import { type Files, folderWith, skillText, write } from './skill-folders.js'
 
 afterEach(() => {
@@ -72,13 +74,17 @@ describe('a folder that is not valid', () => {
     [
       'without a description',
       pdf('name: pdf'),
-      /"description" must be a text of 1 to 1024 characters/,
+      /"description" is missing; it must be a text of 1 to 1024 characters/,
     ],
-    ['with an empty description', pdf('name: pdf\ndescription: " "'), /"description" must be/],
+    [
+      'with an empty description',
+      pdf('name: pdf\ndescription: " "'),
+      /"description" has \d+ characters; it must be/,
+    ],
     [
       'with a long description',
       pdf(`name: pdf\ndescription: ${'é'.repeat(1025)}`),
-      /"description" must be/,
+      /"description" has \d+ characters; it must be/,
     ],
     [
       'with a long compatibility',
@@ -124,6 +130,7 @@ describe('a folder that is not valid', () => {
       /its URI has more than 2048 characters/,
     ],
   ])('%s is refused', (_, files, message) => {
+    proves('skills.format', 'skills.path-name', 'skills.prefix')
     const { code, message: said } = problemWith(files)
     expect(said).toMatch(message)
     expect(code).toBe('INVALID_SKILL')
@@ -153,6 +160,7 @@ describe('a folder that is not valid', () => {
     ['an empty folder', { folder: '' }],
     ['no folders', { folder: [] }],
     ['a number', { folder: 7 }],
+    ['a URL of the web', { folder: new URL('https://example.com/') }],
     ['a number among folders', { folder: ['/tmp', 7] }],
     ['an unknown option', { folder: '/tmp', folders: [] }],
     ['a wrong cache', { folder: '/tmp', cache: { ttlMs: -1 } }],
@@ -182,6 +190,7 @@ describe('the limits of a skill', () => {
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`pdf/${index}.md`, '']))
 
   it('are 512 files, with those of nested skills', () => {
+    proves('skills.limits-of-servers')
     const skill = { 'pdf/SKILL.md': skillText('pdf'), 'pdf/nested/SKILL.md': skillText('nested') }
     expect(problemWith({ ...skill, ...filesOf(510) }).message).toBe('none')
     expect(problemWith({ ...skill, ...filesOf(511) }).message).toMatch(
@@ -190,6 +199,7 @@ describe('the limits of a skill', () => {
   })
 
   it('are 16 MiB', () => {
+    proves('skills.limits-of-servers')
     const text = skillText('pdf')
     const folder = folderWith({ 'pdf/SKILL.md': text, 'pdf/large.bin': '' })
     truncateSync(join(folder, 'pdf/large.bin'), 16 * 1024 * 1024 - text.length)
@@ -218,7 +228,7 @@ describe('the limits of a skill', () => {
 })
 
 const SECRET = 'secret of another folder'
-const readOf = async (folder: string, uri: string) => {
+const readOf = async (folder: string | URL, uri: string) => {
   const server = createServer({ name: 'x', version: '1', extensions: [skills({ folder })] })
   await using client = await connect(memory(server))
   return (await client.readResource(uri)).contents[0]?.text
@@ -262,6 +272,12 @@ describe.skipIf(process.platform === 'win32')('links and special files', () => {
     const folder = inside()
     symlinkSync('..', join(folder, 'pdf/up'))
     expect(problemOf(folder).message).toMatch(/pdf\/up: it is a link to a folder that it is in/)
+  })
+
+  it('the folder may be a URL, or relative to the working directory', async () => {
+    const folder = inside()
+    expect(await readOf(pathToFileURL(folder), 'skill://pdf/a.md')).toBe('a')
+    expect(await readOf(relative(process.cwd(), folder), 'skill://pdf/a.md')).toBe('a')
   })
 
   it('the folder itself may be a link', async () => {

@@ -6,6 +6,7 @@ import { type Client, type ConnectOptions, connect, memory } from '../../src/cli
 import { type ServerOptions, createServer, resource } from '../../src/index.js'
 import { newest, revisions } from '../../src/protocol/revisions/index.js'
 import { type Skill, type SkillsOptions, skills } from '../../src/skills.js'
+import { proves } from '../requirements/proves.js'
 import { folderWith, skillText } from './skill-folders.js'
 
 const IDS = revisions.map(({ id }) => id)
@@ -61,6 +62,7 @@ const failure = (promise: Promise<unknown>) =>
 
 describe.each(IDS)('skills of a folder, in %s', (revision) => {
   it('are declared, with resources, and served to a client that has not declared them', async () => {
+    proves('skills.methods', 'skills.resources-capability', 'skills.scheme', 'skills.list')
     await using client = await open({}, {}, { revision })
     expect(client.capabilities).toMatchObject({
       resources: {},
@@ -80,6 +82,7 @@ describe.each(IDS)('skills of a folder, in %s', (revision) => {
   })
 
   it('have the front matter, and all files with digest and size', async () => {
+    proves('skills.front-matter', 'skills.path-name', 'skills.resources', 'skills.get')
     const folder = folderWith(FILES)
     await using client = await open({ folder }, {}, { revision })
     const { skill } = (await client.request('skills/get', {
@@ -138,10 +141,11 @@ describe.each(IDS)('skills of a folder, in %s', (revision) => {
   })
 
   it('list each SKILL.md, with name and description, and nothing else', async () => {
+    proves('skills.metadata')
     await using client = await open({}, {}, { revision })
     const found = []
-    for await (const { uri, name, description, mimeType } of client.resources())
-      found.push({ uri, name, description, mimeType })
+    for await (const { uri, name, description, mimeType, _meta } of client.resources())
+      found.push({ uri, name, description, mimeType, ...(_meta && { _meta }) })
     expect(found).toContainEqual({
       uri: 'skill://acme/billing/refunds/SKILL.md',
       name: 'refunds',
@@ -152,6 +156,7 @@ describe.each(IDS)('skills of a folder, in %s', (revision) => {
   })
 
   it('have directories, also those above skills', async () => {
+    proves('skills.directory')
     await using client = await open({}, {}, { revision })
     expect(await children(client, 'skill://pdf')).toMatchObject([
       { uri: 'skill://pdf/SKILL.md', name: 'pdf', description: 'What pdf is for' },
@@ -167,6 +172,7 @@ describe.each(IDS)('skills of a folder, in %s', (revision) => {
   })
 
   it('answer −32602 to skills/get of anything else', async () => {
+    proves('skills.get', 'skills.errors')
     await using client = await open({}, {}, { revision })
     for (const uri of [
       'skill://none/SKILL.md',
@@ -189,6 +195,7 @@ describe.each(IDS)('skills of a folder, in %s', (revision) => {
   })
 
   it('answer −32602 to resources/directory/read of anything else', async () => {
+    proves('skills.directory', 'skills.errors')
     await using client = await open({}, {}, { revision })
     for (const uri of ['skill://pdf/', 'skill://pdf/SKILL.md', 'skill://', 'skill://none', 7])
       expect(

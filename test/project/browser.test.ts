@@ -8,6 +8,8 @@ import type * as client from '../../src/client.js'
 import { type Listening, listen } from '../../src/http.js'
 import { createServer, form, resource, tool } from '../../src/index.js'
 import type * as oauth from '../../src/oauth.js'
+import type * as skillsEntry from '../../src/skills.js'
+import { skills } from '../../src/skills.js'
 
 /*
  * The client in a browser: bundled without any shim, and run without Node's globals. `npm run browser` does more of it in
@@ -16,7 +18,8 @@ import type * as oauth from '../../src/oauth.js'
 
 const dist = fileURLToPath(new URL('../../dist/', import.meta.url))
 const contents = `export * from ${JSON.stringify(join(dist, 'client.js'))}
-  export * from ${JSON.stringify(join(dist, 'oauth.js'))}`
+  export * from ${JSON.stringify(join(dist, 'oauth.js'))}
+  export * from ${JSON.stringify(join(dist, 'skills.js'))}`
 
 /** What browsers have, and the language does not. */
 const WEB = [
@@ -91,10 +94,11 @@ const server = createServer({
     }),
   ],
   resources: [resource({ uri: 'sensor://room', name: 'room', read: () => '21' })],
+  extensions: [skills({ folder: new URL('../conformance/skills', import.meta.url) })],
 })
 
 describe.each(Object.entries(bundlers))('the client bundled by %s for a browser', (_, bundle) => {
-  let ccmcp: typeof client & typeof oauth
+  let ccmcp: typeof client & typeof oauth & typeof skillsEntry
   let listening: Listening
   let context: Record<string, unknown>
 
@@ -107,7 +111,7 @@ describe.each(Object.entries(bundlers))('the client bundled by %s for a browser'
     const code = await bundle()
     expect(code).not.toMatch(/(?:from|import\(|require\()\s*["'`]node:/)
     runInContext(code, context)
-    ccmcp = runInContext('ccmcp', context) as typeof client & typeof oauth // the bundle's exports
+    ccmcp = runInContext('ccmcp', context) as typeof ccmcp // the bundle's exports
   })
   afterAll(() => listening.close())
 
@@ -130,6 +134,17 @@ describe.each(Object.entries(bundlers))('the client bundled by %s for a browser'
     const connected = await ccmcp.connect(ccmcp.memory(server))
     expect((await connected.callTool('touch')).content).toEqual([{ type: 'text', text: 'touched' }])
     await connected.close()
+  })
+
+  it('loads and verifies skills, and refuses folders', async () => {
+    const own = ccmcp.clientSkills()
+    const connected = await ccmcp.connect(ccmcp.http(listening.url), { extensions: [own] })
+    const found = await own.list()
+    expect(found.map(({ name }) => name)).toEqual(['refunds', 'git-workflow', 'pdf-processing'])
+    const loaded = await found[2]?.load()
+    expect((await loaded?.read('references/FORMS.md'))?.text).toBe('# Forms\n')
+    await connected.close()
+    expect(() => ccmcp.skills({ folder: '.' })).toThrow('folders need Node')
   })
 
   it('refuses stdio', () => {

@@ -111,6 +111,7 @@ export const pages: Readonly<Record<string, Readonly<Record<string, number>>>> =
   'server/discover': { '2026-07-28': 5 },
   'server/utilities/caching': { '2026-07-28': 20 },
   'extensions/tasks': { '2026-07-28': 58 },
+  'extensions/skills': { '2026-07-28': 99 },
 }
 
 /** Pages without rows, and why. */

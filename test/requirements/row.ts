@@ -47,16 +47,22 @@ export const all = revisions()
 export const handshake = revisions('2024-11-05', '2025-11-25')
 export const modern = revisions('2026-07-28')
 
-/** Pages of extensions, which have repositories of their own. */
-export const EXTENSION_PAGE = /^extensions\/(\w+)(#.*)$/
+/** The pages of extensions, which have repositories of their own. */
+export const EXTENSION_PAGES: Readonly<Record<string, string>> = {
+  'extensions/skills':
+    'https://github.com/modelcontextprotocol/ext-skills/blob/main/specification/stable/skills.mdx',
+  'extensions/tasks':
+    'https://github.com/modelcontextprotocol/ext-tasks/blob/main/specification/2026-07-28/tasks.md',
+}
 
 export function linksOf({ at }: Row): string[] {
-  return Object.entries(at).flatMap(([place, dates]) =>
-    dates.map((revision) => {
-      const [, extension, anchor] = EXTENSION_PAGE.exec(place) ?? []
-      return extension === undefined
-        ? `https://modelcontextprotocol.io/specification/${revision}/${place.replace(/#$/, '')}`
-        : `https://github.com/modelcontextprotocol/ext-${extension}/blob/main/specification/${revision}/${extension}.md${anchor}`
-    }),
-  )
+  return Object.entries(at).flatMap(([place, dates]) => {
+    const [page = '', anchor = ''] = place.split('#')
+    const extension = EXTENSION_PAGES[page]
+    if (extension !== undefined) return [`${extension}#${anchor}`]
+    return dates.map(
+      (revision) =>
+        `https://modelcontextprotocol.io/specification/${revision}/${place.replace(/#$/, '')}`,
+    )
+  })
 }

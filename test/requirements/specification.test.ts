@@ -2,7 +2,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { leftOut } from './pages.js'
-import { EXTENSION_PAGE } from './row.js'
+import { EXTENSION_PAGES } from './row.js'
 import { table } from './table.js'
 import { ids } from './wire.js'
 
@@ -79,16 +79,18 @@ function counted(
   return counts
 }
 
+const isOfExtension = (place: string) => place.replace(/#.*/, '') in EXTENSION_PAGES
+
 describe.runIf(existsSync(folder))('the text of the specification', () => {
   it.each(ids)('of %s has the keywords that the rows list', (revision) => {
-    const rows = rowsOf(revision).filter(([place]) => !EXTENSION_PAGE.test(place))
+    const rows = rowsOf(revision).filter(([place]) => !isOfExtension(place))
     expect(counted(rows)).toEqual(counted(keywords(revision)))
   })
 })
 
 describe.runIf(existsSync(extensionPage))('the text of an extension', () => {
   it('has the keywords that the rows list', () => {
-    const page = `extensions/${basename(extensionPage, '.md')}`
+    const page = `extensions/${basename(extensionPage).replace(/\.mdx?$/, '')}`
     const rows = rowsOf('2026-07-28').filter(([place]) => place.startsWith(`${page}#`))
     const text = readFileSync(extensionPage, 'utf8')
     expect(counted(rows)).toEqual(counted(keywordsIn(page, text)))

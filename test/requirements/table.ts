@@ -5,6 +5,7 @@ import { patterns } from './rows/patterns.js'
 import { prompts } from './rows/prompts.js'
 import { resources } from './rows/resources.js'
 import { tasks } from './rows/tasks.js'
+import { skills } from './rows/skills.js'
 import { tools } from './rows/tools.js'
 import { transports } from './rows/transports.js'
 import { utilities } from './rows/utilities.js'
@@ -22,4 +23,5 @@ export const table: readonly Row[] = [
   ...asking,
   ...authorization,
   ...tasks,
+  ...skills,
 ]

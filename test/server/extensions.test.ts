@@ -151,6 +151,12 @@ describe.each(revisions.map(({ id }) => id))('an extension in %s', (revision) =>
     expect(byId(all, 3)?.result?.['content']).toEqual([{ type: 'text', text: 'done' }])
   })
 
+  it('serves a client that has not declared it, if clients need not', async () => {
+    const { extension } = receipts({ clientDeclares: false })
+    const all = await ask(extension, revision, {}, [['receipts/get', { receipt: 'r1' }]])
+    expect(byId(all, 1)?.result).toMatchObject({ receipt: 'r1', revision })
+  })
+
   it('does not exist in other revisions', async () => {
     const others = revisions.map(({ id }) => id).filter((id) => id !== revision)
     const { extension } = receipts({ revisions: others })
@@ -330,6 +336,7 @@ describe('createServer rejects', () => {
     ['an unknown revision', { revisions: ['1999-01-01'] }, 'unknown protocol revision'],
     ['no revision', { revisions: [] }, '"revisions" must list'],
     ['an id with a space', { id: 'com.example/a b' }, '"id" must be a prefix'],
+    ['a wrong clientDeclares', { clientDeclares: 'no' }, '"clientDeclares" must be true or false'],
     ['settings that are no object', { settings: 1 }, '"settings" must be an object'],
     ['"requires" that is no list', { requires: ID }, '"requires" must be a list of strings'],
     ['a method without serve', { methods: { 'x/y': {} } }, '"methods.x/y": "serve" must be'],

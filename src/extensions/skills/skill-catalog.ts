@@ -10,6 +10,8 @@ import { type FoundSkill, type SkillFile, type Snapshot, SkillScan } from './ski
 const RECHECK = 5000
 /** Milliseconds from the first report of a change until folders are looked at: there are often several. */
 const SETTLE = 50
+/** How much longer than a look at the folders is the pause before the next one. */
+const PAUSE = 4
 /** Milliseconds that a file must be unchanged before its digest is kept: file systems have coarse clocks. */
 const QUIET = 2000
 /** Maximum files that are read at the same time. */
@@ -32,6 +34,8 @@ export class SkillCatalog {
   readonly #folders: readonly string[]
   #snapshot: Snapshot
   #checkedAt = Date.now()
+  /** Milliseconds that it took. */
+  #checkTime = 0
   /** Whether a change was reported since the folders were looked at. */
   #dirty = true
   #refreshing: Promise<void> | undefined
@@ -64,7 +68,9 @@ export class SkillCatalog {
   /** Begins to watch the folders. */
   start(observer: CatalogObserver): void {
     this.#observer = observer
-    this.#refresh()
+    // One that has begun before does not watch.
+    if (this.#refreshing === undefined) this.#refresh()
+    else this.#reported()
   }
 
   stop(): void {
@@ -78,8 +84,8 @@ export class SkillCatalog {
 
   /** The skills as they are now: looks again if something may have changed. */
   async current(): Promise<Snapshot> {
-    const stale = this.#dirty || !this.#watch.complete || Date.now() - this.#checkedAt > RECHECK
-    if (stale) this.#refresh()
+    const pause = this.#watch.complete ? RECHECK : PAUSE * this.#checkTime
+    if (this.#dirty || Date.now() - this.#checkedAt > pause) this.#refresh()
     await this.#refreshing
     return this.#snapshot
   }
@@ -152,6 +158,7 @@ export class SkillCatalog {
   }
 
   async #scan(): Promise<void> {
+    const began = Date.now()
     this.#dirty = false
     this.#watch.begin()
     const scan = new SkillScan(this.#folders, this.#knownFrontMatter(), (folder) => {
@@ -162,6 +169,7 @@ export class SkillCatalog {
     const now = scan.finish()
     this.#snapshot = now
     this.#checkedAt = Date.now()
+    this.#checkTime = this.#checkedAt - began
     for (const key of this.#digests.keys()) if (!now.files.has(key)) this.#digests.delete(key)
     if (this.#observer === undefined) return this.#watch.close()
     this.#watch.end()
@@ -197,10 +205,13 @@ export class SkillCatalog {
   #reported(): void {
     this.#dirty = true
     if (this.#observer === undefined) return
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined
-      this.#refresh()
-    }, SETTLE)
+    this.#timer ??= setTimeout(
+      () => {
+        this.#timer = undefined
+        this.#refresh()
+      },
+      SETTLE + PAUSE * this.#checkTime,
+    )
     unref(this.#timer)
   }
 }

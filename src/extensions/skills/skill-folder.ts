@@ -11,11 +11,18 @@ import type { BigIntStats, Dirent } from 'node:fs'
 function node() {
   const { getBuiltinModule } = globalThis.process ?? {}
   if (getBuiltinModule === undefined)
-    throw new TypeError('skills: folders need Node, or a runtime with its file system')
+    throw new TypeError('folders need Node, or a runtime with its file system')
   return {
     fs: getBuiltinModule('node:fs'),
     path: getBuiltinModule('node:path'),
+    url: getBuiltinModule('node:url'),
   }
+}
+
+/** The absolute path of a folder: the working directory may change. */
+export function absolutePath(folder: string | URL): string {
+  const { path, url } = node()
+  return path.resolve(typeof folder === 'string' ? folder : url.fileURLToPath(folder))
 }
 
 /** The path below the folder, by segments. */
@@ -60,10 +67,10 @@ export class SkillFolder {
   /** The name of the folder, as it was given. */
   readonly name: string
 
-  /** Throws if there is no such folder. */
+  /** `folder` is an absolute path. Throws if there is no such folder. */
   constructor(folder: string, resolution = defaultResolution()) {
     this.root = this.#fs.realpathSync(folder)
-    this.name = this.#path.basename(this.#path.resolve(folder))
+    this.name = this.#path.basename(folder)
     if (!this.#fs.statSync(this.root).isDirectory()) throw new Error('it is not a folder')
     this.#byDescriptor = resolution === 'descriptor'
   }
@@ -262,11 +269,11 @@ function kindOf(stat: BigIntStats): 'file' | 'directory' | 'special' {
 }
 
 function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): FileIdentity {
-  const changed = mtimeNs > ctimeNs ? mtimeNs : ctimeNs
   return {
     text: `${dev}-${ino}-${size}-${mtimeNs}-${ctimeNs}`,
     size: Number(size),
-    changedAt: Number(changed / 1_000_000n),
+    // Unlike the time of modification, it cannot be set.
+    changedAt: Number(ctimeNs / 1_000_000n),
   }
 }
 

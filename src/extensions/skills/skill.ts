@@ -51,7 +51,9 @@ export function nameProblem(name: unknown, folder: string): string | undefined {
 /** What is wrong with the description of a skill. */
 export function descriptionProblem(description: unknown): string | undefined {
   if (isText(description, 1024)) return undefined
-  return '"description" must be a text of 1 to 1024 characters'
+  const found =
+    typeof description === 'string' ? `has ${description.length} characters` : 'is missing'
+  return `"description" ${found}; it must be a text of 1 to 1024 characters`
 }
 
 /** What the Agent Skills specification says of the other fields of front matter. */

@@ -11,6 +11,7 @@ import { hintOf } from '../../server/features/definition.js'
 import type { Server } from '../../server/server.js'
 import { type Skill, SKILLS } from './skill.js'
 import { SkillCatalog } from './skill-catalog.js'
+import { absolutePath } from './skill-folder.js'
 import { directoryListing, pageOf } from './skill-listing.js'
 import { keyOfUri } from './skill-path.js'
 import { SkillResources } from './skill-resources.js'
@@ -18,8 +19,8 @@ import type { FoundSkill } from './skill-scan.js'
 import { Visibility } from './visibility.js'
 
 export interface SkillsOptions {
-  /** The folder of the skills, or several: each folder in it that has a SKILL.md is a skill. */
-  folder: string | readonly string[]
+  /** The folder of the skills, as a path or a file URL, or several: each folder in it that has a SKILL.md is a skill. */
+  folder: string | URL | readonly (string | URL)[]
   /** Whether a caller sees a skill, or a promise of that (default: everybody). Others cannot read its files either. */
   visible?: (
     skill: Pick<Skill, 'uri' | 'frontmatter'>,
@@ -79,16 +80,23 @@ function checkOptions(options: SkillsOptions) {
   checkNames('skills', options, OPTIONS)
   const { folder, visible, cache = {} } = options
   const folders: readonly unknown[] = Array.isArray(folder) ? folder : [folder]
-  const given = folders.filter((each): each is string => typeof each === 'string' && each !== '')
+  const given = folders.filter(isFolder)
   if (given.length === 0 || given.length < folders.length)
-    throw new TypeError('skills: "folder" must be the path of a folder, or a list of them')
+    throw new TypeError(
+      'skills: "folder" must be the path or the file URL of a folder, or a list of them',
+    )
   if (visible !== undefined && typeof visible !== 'function')
     throw new TypeError('skills: "visible" must be a function of a skill and a caller')
   return {
-    folders: given,
+    folders: given.map(absolutePath),
     visible,
     cache: hintOf(cache, (problem) => new TypeError(`skills: ${problem}`)),
   }
+}
+
+function isFolder(folder: unknown): folder is string | URL {
+  if (folder instanceof URL) return folder.protocol === 'file:'
+  return typeof folder === 'string' && folder !== ''
 }
 
 function serverOf(serving: InternalServer | undefined): InternalServer {
