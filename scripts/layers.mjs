@@ -56,12 +56,13 @@ export const MAY_IMPORT = {
   http: ['auth', 'jsonrpc', 'schema', 'server', 'stores', 'transports'],
   capture: ['framing', 'jsonrpc', 'protocol', 'schema'],
   tap: ['capture', 'version.ts'],
+  hosts: ['jsonrpc', 'yaml'],
   cli: 'any',
 }
 
 /** Files that may use Node: its modules (`node:*`), `process` and what leads to them. All others run in any runtime. */
 export const MAY_USE_NODE =
-  /^(?:transports\/(?:stdio-|streams\.ts|http\/(?:client\/)?node)|(?:stdio|runtime|journal)\.ts$|stores\/journal\/|extensions\/apps\/page-file|cli|tap\/|harness\/|bundled\/)/
+  /^(?:transports\/(?:stdio-|streams\.ts|http\/(?:client\/)?node)|(?:stdio|runtime|journal)\.ts$|stores\/journal\/|extensions\/apps\/page-file|cli|tap\/|hosts\/|harness\/|bundled\/)/
 
 /**
  * Files that are bundled together. `core` is what a server loads before its first response: `ccmcp` and `ccmcp/stdio`
