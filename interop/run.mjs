@@ -64,6 +64,7 @@ const { featureChecks } = await import('./checks/features.mjs')
 const { httpChecks } = await import('./checks/http.mjs')
 const { httpServerChecks } = await import('./checks/http-servers.mjs')
 const { serverChecks } = await import('./checks/servers.mjs')
+const { wrapChecks } = await import('./checks/wrap.mjs')
 const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
 
 const versionsIn = (folder) =>
@@ -74,6 +75,7 @@ const words = process.argv.slice(2).filter((word) => !OPTIONS.has(word))
 const { foreignChecks } = await import('./checks/foreign.mjs')
 const checks = [
   ...hostChecks(versions, versionsIn(heavy)),
+  ...wrapChecks(versions, versionsIn(heavy)),
   ...clientChecks(versions),
   ...featureChecks(versions),
   ...extensionChecks(versions),
