@@ -69,6 +69,17 @@ export function apply(text: string, splices: readonly Splice[]): string {
   return result + text.slice(at)
 }
 
+/** The position after everything that a sticky pattern matches, one match after the other. */
+export function skipMatches(pattern: RegExp, text: string, position: number): number {
+  let at = position
+  for (;;) {
+    pattern.lastIndex = at
+    const [found = ''] = pattern.exec(text) ?? []
+    if (found === '') return at
+    at += found.length
+  }
+}
+
 /** The value of a node, for comparisons. */
 export function plainValue(node: Node): unknown {
   if (node.kind === 'scalar') return node.value

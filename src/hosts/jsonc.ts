@@ -5,12 +5,13 @@ import {
   type Node,
   type Table,
   lineBreakBefore,
+  skipMatches,
   syntaxError,
 } from './document.js'
 
-const SPACE = /(?:[ \t\r\n]+|\/\/[^\n]*|\/\*[^]*?\*\/)*/y
+const SPACE = /[ \t\r\n]+|\/\/[^\n]*|\/\*[^]*?\*\//y
 // oxlint-disable-next-line no-control-regex -- JSON has no control characters in strings
-const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"/y
+const STRING = /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[^"\\\u0000-\u001f]*)*"/y
 const WORD = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y
 
 /** JSON with comments and trailing commas, as editors accept it. */
@@ -100,9 +101,7 @@ class Parser {
   }
 
   #skip(): void {
-    SPACE.lastIndex = this.#at
-    SPACE.exec(this.#text)
-    this.#at = SPACE.lastIndex
+    this.#at = skipMatches(SPACE, this.#text, this.#at)
   }
 
   #error(problem: string): SyntaxError {

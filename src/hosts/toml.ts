@@ -4,18 +4,19 @@ import {
   type Member,
   type Node,
   type Table,
+  skipMatches,
   syntaxError,
 } from './document.js'
 
 const SPACE = /[ \t]*/y
 const BARE_KEY = /[A-Za-z0-9_-]+/y
 /* oxlint-disable no-control-regex -- TOML has no control characters in strings, other than tabs */
-const LINES = /(?:[ \t\n]+|\r\n|#[^\u0000-\u0008\u000a-\u001f\u007f]*)*/y
+const LINES = /[ \t\n]+|\r\n|#[^\u0000-\u0008\u000a-\u001f\u007f]*/y
 const BASIC =
-  /"((?:[^"\\\u0000-\u0008\u000a-\u001f\u007f]|\\(?:["\\bfnrte]|x[\da-fA-F]{2}|u[\da-fA-F]{4}|U[\da-fA-F]{8}))*)"/y
+  /"([^"\\\u0000-\u0008\u000a-\u001f\u007f]*(?:\\(?:["\\bfnrte]|x[\da-fA-F]{2}|u[\da-fA-F]{4}|U[\da-fA-F]{8})[^"\\\u0000-\u0008\u000a-\u001f\u007f]*)*)"/y
 const LITERAL = /'([^'\u0000-\u0008\u000a-\u001f\u007f]*)'/y
-const BASIC_LINES = /"""((?:[^"\\]|\\[^]|"{1,2}(?!"))*"{0,2})"""/y
-const LITERAL_LINES = /'''((?:[^']|'{1,2}(?!'))*'{0,2})'''/y
+const BASIC_LINES = /"""([^"\\]*(?:(?:\\[^]|"{1,2}(?!"))[^"\\]*)*"{0,2})"""/y
+const LITERAL_LINES = /'''([^']*(?:'{1,2}(?!')[^']*)*'{0,2})'''/y
 /* oxlint-enable no-control-regex */
 const DATE = String.raw`\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:[Zz]|[+-]\d\d:\d\d)?)?|\d\d:\d\d(?::\d\d(?:\.\d+)?)?`
 const NUMBER = String.raw`0[xob][\da-fA-F_]+|[+-]?(?:inf|nan|\d[\d_]*(?:\.[\d_]+)?(?:[eE][+-]?[\d_]+)?)`
@@ -62,7 +63,7 @@ class Parser {
     const root = openTable(0, 'header')
     let current = root
     for (;;) {
-      this.#match(LINES, '')
+      this.#skip()
       if (this.#at >= this.#text.length) return root
       current = this.#text[this.#at] === '[' ? this.#header(root) : this.#line(current)
       this.#match(SPACE, '')
@@ -183,10 +184,10 @@ class Parser {
 
   #each(close: string, read: () => void): void {
     for (this.#at++; ; this.#at++) {
-      this.#match(LINES, '')
+      this.#skip()
       if (this.#text[this.#at] === close) break
       read()
-      this.#match(LINES, '')
+      this.#skip()
       if (this.#text[this.#at] === close) break
       if (this.#text[this.#at] !== ',') throw this.#error(`expected "," or "${close}"`)
     }
@@ -232,6 +233,10 @@ class Parser {
     if (found === undefined) throw this.#error(`expected ${expected}`)
     this.#at += found.length
     return found
+  }
+
+  #skip(): void {
+    this.#at = skipMatches(LINES, this.#text, this.#at)
   }
 
   #twice({ key, start }: Key): SyntaxError {

@@ -303,6 +303,21 @@ describe('a file', () => {
     expect(readFileSync(path)).toEqual(Buffer.from(content))
   })
 
+  it.each([
+    ['cursor', 'json', '{"x":"', '","mcpServers":{"a":{"command":"x"}}}'],
+    ['codex', 'toml', 'x = "', '"\n[mcp_servers.a]\ncommand = "x"\n'],
+  ])('of %s may have long texts and many comments', async (host, extension, start, end) => {
+    const large = join(folder, `large.${extension}`)
+    const comments = (extension === 'toml' ? '# x\n' : '// x\n').repeat(300_000)
+    const content = comments + start + 'x'.repeat(5_000_000) + end
+    writeFileSync(large, content)
+    expect((await change('wrap', host, large)).changed).toEqual(['a'])
+    await change('unwrap', host, large)
+    expect(read(large) === content).toBe(true)
+    writeFileSync(large, Buffer.alloc(16 * 1024 * 1024 + 1, ' '))
+    await expect(change('wrap', host, large)).rejects.toThrow('it has more than 16777216 bytes')
+  })
+
   it('is refused if its command is needed elsewhere by an alias', async () => {
     const yaml = join(folder, 'goose.yaml')
     const content =
