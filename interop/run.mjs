@@ -66,6 +66,7 @@ const { httpServerChecks } = await import('./checks/http-servers.mjs')
 const { skillsChecks } = await import('./checks/skills.mjs')
 const { serverChecks } = await import('./checks/servers.mjs')
 const { taskChecks } = await import('./checks/tasks.mjs')
+const { wrapChecks } = await import('./checks/wrap.mjs')
 const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
 const { tapChecks } = await import('./checks/tap.mjs')
 
@@ -77,6 +78,7 @@ const words = process.argv.slice(2).filter((word) => !OPTIONS.has(word))
 const { foreignChecks } = await import('./checks/foreign.mjs')
 const checks = [
   ...hostChecks(versions, versionsIn(heavy)),
+  ...wrapChecks(versions, versionsIn(heavy)),
   ...clientChecks(versions),
   ...featureChecks(versions),
   ...extensionChecks(versions),

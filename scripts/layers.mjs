@@ -60,12 +60,13 @@ export const MAY_IMPORT = {
   tap: ['capture', 'auth/loopback.ts', 'version.ts'],
   check: ['capture', 'framing', 'protocol', 'schema', 'tap', 'transports', 'version.ts'],
   workbench: ['capture', 'framing', 'protocol', 'schema', 'preact', '@preact', 'uplot'],
+  hosts: ['jsonrpc', 'yaml'],
   cli: 'any',
 }
 
 /** Files that may use Node: its modules (`node:*`), `process` and what leads to them. All others run in any runtime. */
 export const MAY_USE_NODE =
-  /^(?:transports\/(?:stdio-|streams\.ts|http\/(?:client\/)?node)|(?:stdio|runtime|journal)\.ts$|stores\/journal\/|extensions\/apps\/page-file|extensions\/skills\/(?:skill-folder|folder-watch)\.ts|cli|check\/|tap\/|workbench\/server\/|harness\/|bundled\/)/
+  /^(?:transports\/(?:stdio-|streams\.ts|http\/(?:client\/)?node)|(?:stdio|runtime|journal)\.ts$|stores\/journal\/|extensions\/apps\/page-file|extensions\/skills\/(?:skill-folder|folder-watch)\.ts|cli|check\/|tap\/|workbench\/server\/|hosts\/|harness\/|bundled\/)/
 
 /**
  * Files that are bundled together. `core` is what a server loads before its first response: `ccmcp` and `ccmcp/stdio`

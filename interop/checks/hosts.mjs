@@ -44,7 +44,7 @@ export function hostChecks(versions, heavy) {
 }
 
 /** A command that starts ./ccmcp, counts its starts, and stores its log. */
-function registered(t) {
+export function registered(t) {
   const [command, log, home] = ['ccmcp', 'log', 'home'].map((name) => t.path(name))
   writeFileSync(
     command,

@@ -47,6 +47,14 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     description: 'run a server on stdio and record every byte',
     load: async () => (await import('./tap.js')).tap,
   },
+  wrap: {
+    description: 'put a tap before servers in the configuration of a host',
+    load: async () => (await import('./wrap.js')).wrap,
+  },
+  unwrap: {
+    description: 'take the tap out of the configuration of a host',
+    load: async () => (await import('./wrap.js')).unwrap,
+  },
   view: {
     description: 'show a capture, or follow the newest',
     load: async () => (await import('./view.js')).view,

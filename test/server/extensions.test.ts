@@ -372,6 +372,27 @@ describe('createServer rejects', () => {
   })
 })
 
+it('adds the resources that an extension needs for a tool, once and also later', () => {
+  const uri = 'receipts://form'
+  const form = { uri, read: () => 'x' }
+  const needs = { toolResources: (each: Tool) => (each.name === 'plain' ? [] : [form]) }
+  const extensions = [made({ id: ID, ...needs })]
+  const other = (name: string): Tool => ({ ...plain, name })
+  const server = createServer({ name: 'x', version: '1', extensions, tools: [plain] })
+  expect(server.resources.has(uri)).toBe(false)
+  server.tools.add(other('a'), other('b'))
+  expect([...server.resources.keys()]).toEqual([uri])
+  expect(() =>
+    createServer({
+      name: 'x',
+      version: '1',
+      extensions,
+      tools: [other('a')],
+      resources: [{ ...form }],
+    }),
+  ).toThrow('"receipts://form" is defined twice')
+})
+
 it('makes lists private if the extension lists tools by client', async () => {
   const server = createServer({
     name: 'x',
