@@ -27,6 +27,8 @@ const request = (port, method, name, params, headers = []) => {
 class Line {
   #socket
   #waiting = Buffer.alloc(0)
+  #later = []
+  #missing = 0
   #answered = () => {}
 
   constructor(port) {
@@ -48,13 +50,20 @@ class Line {
   }
 
   #receive(chunk) {
-    this.#waiting = this.#waiting.length === 0 ? chunk : Buffer.concat([this.#waiting, chunk])
+    // Of a large response only the beginning is looked at until it is complete.
+    this.#later.push(chunk)
+    this.#missing -= chunk.length
+    if (this.#missing > 0) return
+    this.#waiting = Buffer.concat([this.#waiting, ...this.#later.splice(0)])
     const end = this.#waiting.indexOf('\r\n\r\n')
     if (end === -1) return
     const head = this.#waiting.latin1Slice(0, end)
     const length = /content-length: (\d+)/i.exec(head)?.[1]
     const whole = length === undefined ? this.#chunked(end + 4) : end + 4 + Number(length)
-    if (whole === undefined || this.#waiting.length < whole) return
+    if (whole === undefined) return
+    this.#missing = whole - this.#waiting.length
+    if (this.#missing > 0) return
+    this.#missing = 0
     const answer = this.#waiting
     this.#waiting = answer.subarray(whole)
     this.#answered({ head, body: answer.subarray(end + 4, whole) })
@@ -63,6 +72,61 @@ class Line {
   #chunked(start) {
     const end = this.#waiting.indexOf('0\r\n\r\n', start)
     return end === -1 ? undefined : end + 5
+  }
+}
+
+/** Calls to a port, whatever listens there. */
+export class HttpLines {
+  #port
+
+  constructor(port) {
+    this.#port = port
+  }
+
+  /** Calls over several connections: throughput and latency. */
+  async calls(count, lines) {
+    const bytes = this.#call('hello')
+    const all = [...Array(lines).keys()].map(() => new Line(this.#port))
+    const times = []
+    let left = count
+    const began = performance.now()
+    await Promise.all(
+      all.map(async (line) => {
+        while (left-- > 0) {
+          const start = performance.now()
+          await line.ask(bytes)
+          times.push(performance.now() - start)
+        }
+      }),
+    )
+    const seconds = (performance.now() - began) / 1000
+    for (const line of all) line.end()
+    times.sort((one, other) => one - other)
+    return {
+      perSecond: count / seconds,
+      p50: times[Math.floor(count * 0.5)],
+      p99: times[Math.floor(count * 0.99)],
+    }
+  }
+
+  /** Round-trip time of a message of that many bytes, in milliseconds. */
+  async large(size) {
+    const line = new Line(this.#port)
+    const bytes = this.#call('x'.repeat(size))
+    const began = performance.now()
+    const { body } = await line.ask(bytes)
+    line.end()
+    if (body.length < size) throw new Error(`Only ${body.length} bytes came back`)
+    return performance.now() - began
+  }
+
+  #call(message) {
+    return request(
+      this.#port,
+      'tools/call',
+      'echo',
+      `"name":"echo","arguments":{"message":"${message}"},${META}`,
+    )
   }
 }
 

@@ -41,6 +41,10 @@ export class Load {
     this.exited = new Promise((resolve) => this.#child.on('exit', resolve))
   }
 
+  get pid() {
+    return this.#child.pid
+  }
+
   /** Writes and waits for a number of responses; undefined on timeout. */
   async #send(bytes, answers, seconds = 60) {
     const target = this.#seen + answers

@@ -78,6 +78,8 @@ export class Analysis {
   /** What the server has listed. */
   readonly definitions = new Definitions()
   #hasExited = false
+  /** Whether something was not recorded: responses may be missing. */
+  #isIncomplete = false
 
   constructor(schemas: ReadonlyMap<string, SchemaCheck>) {
     this.#stdio = {
@@ -94,6 +96,7 @@ export class Analysis {
     if (record.type !== 'event') return []
     // Without an exit the capture is still being written, or its writer was killed.
     if (record.event === 'exit') this.#hasExited = true
+    if (record.event === 'dropped') this.#isIncomplete = true
     const step = this.#traffic.event(record)
     if (step === undefined) return [eventRow(record)]
     const rows = this.#step(step, record)
@@ -121,7 +124,7 @@ export class Analysis {
       ...rows,
       ...unansweredRows(
         [...this.#stdio.operations.pending(), ...this.#sessions.pending()],
-        this.#hasExited,
+        this.#hasExited && !this.#isIncomplete,
       ),
       ...this.#unusedTools(),
     ]
@@ -162,7 +165,8 @@ export class Analysis {
     if (closed !== undefined) {
       const { exchange, by } = closed
       // A client that disconnects does not want the response.
-      rows.push(...unansweredRows(this.#sessions.closed(exchange, by), by !== 'client'))
+      const isFinding = by !== 'client' && !this.#isIncomplete
+      rows.push(...unansweredRows(this.#sessions.closed(exchange, by), isFinding))
     }
     const head = request ?? response
     if (head !== undefined && record !== undefined)

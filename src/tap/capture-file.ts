@@ -11,9 +11,13 @@ import { type RecordedBytes, encodeBytes, encodedSize } from './chunk-encoder.js
 
 /** Bytes that wait for the disk; beyond that, they are dropped from the capture. */
 const MAX_WAITING = 32 * 1024 * 1024
+/** An event of HTTP counts as so many bytes. */
+const EVENT_BYTES = 1024
 /** Milliseconds to collect records for one write, and the bytes that are written at once. */
-const FLUSH_DELAY = 10
-const BATCH_BYTES = 1024 * 1024
+const FLUSH_DELAY = 20
+const BATCH_BYTES = 4 * 1024 * 1024
+/** Bytes of a character of a string. */
+const MAX_UTF8 = 3
 /** Milliseconds to write the rest at the end. */
 const CLOSE_TIMEOUT = 2000
 /** A second capture of the same name gets a number. */
@@ -22,7 +26,7 @@ const MAX_NUMBER = 1000
 export interface CaptureFileOptions {
   /** What is recorded (default stdio). */
   transport?: Transport
-  /** Maximum bytes of the file; beyond that, only events are written. */
+  /** Maximum bytes of the file; beyond that, only a few events are written. */
   maxBytes: number
   /** Called once, if the capture cannot be written. */
   failed(error: Error): void
@@ -30,6 +34,8 @@ export interface CaptureFileOptions {
 
 type Source = RecordedBytes['source']
 type Entry = RecordedBytes | CaptureRecord
+/** What may be dropped: bytes, and events of HTTP. */
+type Dropped = Source | 'events'
 
 /** Writes a capture. Nothing here throws or waits: if the file cannot be written, the capture ends and the traffic goes on. */
 export class CaptureFile {
@@ -56,7 +62,7 @@ export class CaptureFile {
     }
   }
   #offsets: Record<Source, number> = { in: 0, out: 0, stderr: 0 }
-  #dropped: Record<Source, number> = { in: 0, out: 0, stderr: 0 }
+  #dropped: Record<Dropped, number> = { in: 0, out: 0, stderr: 0, events: 0 }
   #isDropping = false
   #drained: (() => void) | undefined
 
@@ -79,16 +85,22 @@ export class CaptureFile {
     const ns = this.#ns()
     const offset = this.#offsets[source]
     this.#offsets[source] += bytes.length
-    this.#record({ type: 'bytes', source, ns, offset, bytes })
+    this.#limited({ type: 'bytes', source, ns, offset, bytes }, source, bytes.length)
   }
 
   /** Records bytes of the body of an HTTP request (`in`) or response (`out`). */
   body(exchange: number, source: Direction, offset: number, bytes: Uint8Array): void {
-    this.#record({ type: 'bytes', source, ns: this.#ns(), offset, bytes, exchange })
+    const entry = { type: 'bytes', source, ns: this.#ns(), offset, bytes, exchange } as const
+    this.#limited(entry, source, bytes.length)
   }
 
   event(event: string, members: Readonly<Record<string, unknown>> = {}): void {
     this.#add({ type: 'event', event, ns: this.#ns(), ...members })
+  }
+
+  /** Records an event of an HTTP exchange or connection. There may be any number of them, so they are limited like bytes. */
+  httpEvent(event: string, members: Readonly<Record<string, unknown>>): void {
+    this.#limited({ type: 'event', event, ns: this.#ns(), ...members }, 'events', 1)
   }
 
   /** Writes the rest; resolves when that is done, has failed, or takes too long. */
@@ -110,19 +122,19 @@ export class CaptureFile {
     return Math.round((performance.now() - this.#origin) * 1e6)
   }
 
-  #record(recorded: RecordedBytes): void {
-    const { source, bytes } = recorded
+  /** Adds an entry, if there is room; otherwise it is counted as dropped. */
+  #limited(entry: Entry, kind: Dropped, count: number): void {
     if (this.#descriptor === undefined) return
-    if (this.#size >= this.#options.maxBytes) return this.#drop(source, bytes, 'the maximum size')
-    if (this.#waiting + bytes.length > MAX_WAITING)
-      return this.#drop(source, bytes, 'the disk is too slow')
+    const weight = weightOf(entry)
+    if (this.#size >= this.#options.maxBytes) return this.#drop(kind, count, 'the maximum size')
+    if (this.#waiting + weight > MAX_WAITING) return this.#drop(kind, count, 'the disk is too slow')
     this.#isDropping = false
-    this.#waiting += bytes.length
-    this.#add(recorded)
+    this.#waiting += weight
+    this.#add(entry)
   }
 
-  #drop(source: Source, { length }: Uint8Array, reason: string): void {
-    this.#dropped[source] += length
+  #drop(kind: Dropped, count: number, reason: string): void {
+    this.#dropped[kind] += count
     if (this.#isDropping) return
     this.#isDropping = true
     this.event('dropped', { reason, ...this.#dropped })
@@ -142,12 +154,14 @@ export class CaptureFile {
       this.#drained?.()
       return
     }
+    this.#writing = true
     const before = this.#waiting
     const data = this.#encode()
+    const count = before - this.#waiting
+    // Until it is written, it still waits.
+    this.#waiting = before
     this.#size += data.length
-    this.#writing = true
-    const left = this.#queue.reduce((sum, each) => sum + lengthOf(each), 0)
-    this.#write(data, before - left)
+    this.#write(data, count)
   }
 
   /** Encodes the first entries of the queue, as many as fit, and removes them. */
@@ -155,13 +169,16 @@ export class CaptureFile {
     let at = 0
     let count = 0
     for (const entry of this.#queue) {
-      const line = entry.type === 'bytes' ? undefined : Buffer.from(encodeRecord(entry))
-      const size = entry.type === 'bytes' ? encodedSize(entry) : (line?.length ?? 0)
-      if (count === 0 && size > this.#batch.length)
+      const line = entry.type === 'bytes' ? '' : encodeRecord(entry)
+      const size = entry.type === 'bytes' ? encodedSize(entry) : line.length * MAX_UTF8
+      if (at + size > this.#batch.length) {
+        if (count > 0) break
         this.#batch = Buffer.allocUnsafeSlow(Math.max(size, BATCH_BYTES))
-      if (at + size > this.#batch.length) break
-      if (entry.type === 'bytes') at = encodeBytes(entry, this.#batch, at)
-      else at += line?.copy(this.#batch, at) ?? 0
+      }
+      if (entry.type === 'bytes') {
+        at = encodeBytes(entry, this.#batch, at)
+      } else at += this.#batch.write(line, at)
+      this.#waiting -= weightOf(entry)
       count++
     }
     this.#queue.splice(0, count)
@@ -200,8 +217,10 @@ export class CaptureFile {
   }
 }
 
-function lengthOf(entry: Entry): number {
-  return entry.type === 'bytes' ? entry.bytes.length : 0
+/** Bytes of memory that an entry is counted for. Events that are not limited are few. */
+function weightOf(entry: Entry): number {
+  if (entry.type === 'bytes') return entry.bytes.length
+  return 'exchange' in entry || 'connection' in entry ? EVENT_BYTES : 0
 }
 
 /** Opens a new file that only its owner can read. An existing file is kept: the new one gets a number. A pipe or a device is written to. */

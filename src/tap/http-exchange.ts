@@ -15,6 +15,7 @@ import {
   type EditedHeaders,
   forwardedRequest,
   forwardedResponse,
+  RecordedHeaders,
   pairsOf,
   refusalOf,
 } from './http-heads.js'
@@ -26,7 +27,11 @@ const ABSOLUTE = /^https?:\/\/([^/?#]*)/i
 
 /** What the exchanges of a tap have in common. */
 export interface TapContext {
-  readonly server: URL
+  /** The server: its origin, and how it is reached. */
+  readonly origin: string
+  readonly host: string
+  readonly address: { readonly host: string; readonly port: number }
+  readonly isSecure: boolean
   /** The origin that the tap listens on. */
   readonly local: string
   readonly capture: CaptureFile
@@ -65,18 +70,17 @@ export class TappedExchange {
 
   /** Forwards the request; `connected` gets each new connection to the server. */
   start(agent: Agent, connection: number, connected: (socket: Socket) => void): void {
-    const { server } = this.#context
+    const { origin, host } = this.#context
     const { rawHeaders, httpVersion, headers, method = 'GET', url = '/' } = this.#request
-    const received = pairsOf(rawHeaders)
-    const isOld = httpVersion === '1.0'
-    const forwarded = forwardedRequest(received, server.host, isOld)
-    const head = { connection, method, target: url, version: httpVersion }
+    const forwarded = forwardedRequest(rawHeaders, host, httpVersion === '1.0')
+    const received = new RecordedHeaders(rawHeaders)
+    const head = { connection, method, target: url, version: httpVersion, headers: received }
     const [, authority = headers.host] = ABSOLUTE.exec(url) ?? []
-    const refusal = refusalOf(authority, headers.origin, server.origin)
+    const refusal = refusalOf(authority, headers.origin, origin)
     const { upgrade } = headers
     const isUpgrade = upgrade !== undefined && upgrade.toLowerCase() !== 'h2c'
     if (refusal !== undefined || isUpgrade) {
-      this.#event('request', { ...head, headers: received })
+      this.#event('request', head)
       this.#request.on('data', () => {}).on('end', () => this.#end('in'))
       if (refusal !== undefined) this.#refuse(403, 'Forbidden', refusal)
       else this.#refuse(501, 'Not Implemented', `the tap cannot upgrade to ${upgrade ?? ''}`)
@@ -86,7 +90,7 @@ export class TappedExchange {
     upstream.once('socket', (socket) => {
       if (!upstream.reusedSocket) connected(socket)
     })
-    this.#event('request', { ...head, headers: received, ...changesOf(forwarded) })
+    this.#event('request', { ...head, ...changesOf(forwarded) })
     this.#forward(this.#request, upstream, 'in')
   }
 
@@ -95,17 +99,15 @@ export class TappedExchange {
     if (!this.#ended.out) this.#abort('tap', 'the tap has ended')
   }
 
-  #send(agent: Agent, method: string, path: string, { pairs }: EditedHeaders): ClientRequest {
-    const { server } = this.#context
+  #send(agent: Agent, method: string, path: string, { list }: EditedHeaders): ClientRequest {
+    const { isSecure, address } = this.#context
     const { headers } = this.#request
-    const isSecure = server.protocol === 'https:'
     const upstream = (isSecure ? httpsRequest : httpRequest)({
-      host: server.hostname.replace(/^\[|\]$/g, ''),
-      port: server.port || (isSecure ? 443 : 80),
+      ...address,
       method,
       path,
       // An array keeps order, case and repetitions.
-      headers: pairs.flat(),
+      headers: list,
       agent,
       setHost: false,
       maxHeaderSize: MAX_HEADERS,
@@ -123,13 +125,13 @@ export class TappedExchange {
   }
 
   #respond(received: IncomingMessage): void {
-    const { server, local } = this.#context
+    const { origin: server, local } = this.#context
     const { statusCode: status = 502, statusMessage: reason = '', httpVersion, headers } = received
     const response = this.#response
     if (this.#isAborted) return
     const isOld = this.#request.httpVersion === '1.0'
-    const pairs = pairsOf(received.rawHeaders)
-    const forwarded = forwardedResponse(pairs, { server: server.origin, local, isOld })
+    const { rawHeaders } = received
+    const forwarded = forwardedResponse(rawHeaders, { server, local, isOld })
     // Node adds nothing of its own.
     response.removeHeader('connection')
     const isDelimited =
@@ -141,13 +143,13 @@ export class TappedExchange {
       response.shouldKeepAlive = false
     }
     try {
-      response.writeHead(status, reason, forwarded.pairs.flat())
+      response.writeHead(status, reason, forwarded.list)
     } catch (error) {
       // Node accepts more from a server than it sends.
       this.#failed(error instanceof Error ? error : new Error(String(error)))
       return
     }
-    const head = { status, reason, version: httpVersion, headers: pairs }
+    const head = { status, reason, version: httpVersion, headers: new RecordedHeaders(rawHeaders) }
     this.#event('response', { ...head, ...changesOf(forwarded) })
     received.on('error', ({ message }) => this.#abort('server', message))
     this.#forward(received, response, 'out', this.#rewriter(received))
@@ -155,12 +157,12 @@ export class TappedExchange {
 
   /** Of the first event of a stream, for HTTP+SSE. */
   #rewriter({ headers }: IncomingMessage): EndpointRewriter | undefined {
-    const { server, local } = this.#context
+    const { origin, local } = this.#context
     const isStream = /^text\/event-stream\b/i.test(headers['content-type'] ?? '')
     const isPlain =
       headers['content-encoding'] === undefined && headers['content-length'] === undefined
     return this.#request.method === 'GET' && isStream && isPlain
-      ? new EndpointRewriter(server.origin, local)
+      ? new EndpointRewriter(origin, local)
       : undefined
   }
 
@@ -195,7 +197,7 @@ export class TappedExchange {
       this.#end(dir)
     })
     // A head is sent with the first bytes of the body, if they are there; otherwise on its own.
-    setImmediate(() => {
+    process.nextTick(() => {
       if (!hasWritten && !to.destroyed) to.flushHeaders()
     })
   }
@@ -214,7 +216,7 @@ export class TappedExchange {
     const isClosed = failure.code === 'ECONNRESET' || failure.code === 'EPIPE'
     if (isClosed || this.#response.headersSent) return this.#abort('server', failure.message)
     this.#request.resume()
-    this.#refuse(502, 'Bad Gateway', describeFailure(failure, this.#context.server.origin))
+    this.#refuse(502, 'Bad Gateway', describeFailure(failure, this.#context.origin))
   }
 
   /** The tap itself responds. */
@@ -243,7 +245,7 @@ export class TappedExchange {
   }
 
   #event(event: string, members: Readonly<Record<string, unknown>>): void {
-    this.#context.capture.event(event, { exchange: this.#id, ...members })
+    this.#context.capture.httpEvent(event, { exchange: this.#id, ...members })
   }
 }
 

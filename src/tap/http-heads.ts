@@ -1,5 +1,4 @@
 import { isLoopback } from '../auth/loopback.js'
-import type { HeaderPairs } from '../capture/http-exchange.js'
 
 /* The heads of HTTP messages. They are forwarded with order and case; each change is recorded. */
 
@@ -11,27 +10,41 @@ interface HeaderChange {
 }
 
 export interface EditedHeaders {
-  pairs: [name: string, value: string][]
+  /** Names and values in turn, as Node has them. */
+  list: string[]
   changes: HeaderChange[]
 }
 
-/** The headers of Node's `rawHeaders`, as pairs. */
-export function pairsOf(rawHeaders: readonly string[]): [string, string][] {
+/** Headers as pairs in a record. They are made when it is written, not while the request waits. */
+export class RecordedHeaders {
+  readonly #list: readonly string[]
+
+  constructor(list: readonly string[]) {
+    this.#list = list
+  }
+
+  toJSON(): [string, string][] {
+    return pairsOf(this.#list)
+  }
+}
+
+/** Names and values in turn as pairs. */
+export function pairsOf(list: readonly string[]): [string, string][] {
   const pairs: [string, string][] = []
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2)
-    pairs.push([rawHeaders[i] ?? '', rawHeaders[i + 1] ?? ''])
+  for (let i = 0; i + 1 < list.length; i += 2) pairs.push([list[i] ?? '', list[i + 1] ?? ''])
   return pairs
 }
 
 /** Replaces, removes or keeps each header, as `edit` returns its value. */
 function edited(
-  pairs: HeaderPairs,
+  headers: readonly string[],
   edit: (name: string, value: string) => string | undefined,
 ): EditedHeaders {
-  const result: EditedHeaders = { pairs: [], changes: [] }
-  for (const [name, value] of pairs) {
+  const result: EditedHeaders = { list: [], changes: [] }
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    const [name = '', value = ''] = [headers[i], headers[i + 1]]
     const to = edit(name.toLowerCase(), value)
-    if (to !== undefined) result.pairs.push([name, to])
+    if (to !== undefined) result.list.push(name, to)
     if (to !== value) result.changes.push({ name, from: value, to })
   }
   return result
@@ -41,26 +54,35 @@ function edited(
  * The headers of a request for the server: with its own Host, with what the client's version of HTTP implies for the
  * connection, and without an upgrade to HTTP/2, which clients may offer.
  */
-export function forwardedRequest(pairs: HeaderPairs, host: string, isOld: boolean): EditedHeaders {
+export function forwardedRequest(
+  headers: readonly string[],
+  host: string,
+  isOld: boolean,
+): EditedHeaders {
   let hasHost = false
-  const result = edited(pairs, (name, value) => {
+  let hasConnection = false
+  const result = edited(headers, (name, value) => {
     if (name === 'upgrade' || name === 'http2-settings') return undefined
-    if (name === 'connection') return withoutUpgrade(value)
+    if (name === 'connection') {
+      const kept = withoutUpgrade(value)
+      hasConnection ||= kept !== undefined
+      return kept
+    }
     if (name !== 'host') return value
     hasHost = true
     return host
   })
   const add = (name: string, value: string) => {
-    result.pairs.push([name, value])
+    result.list.push(name, value)
     result.changes.push({ name, from: undefined, to: value })
   }
   if (!hasHost) add('Host', host)
-  if (!result.pairs.some(([name]) => name.toLowerCase() === 'connection'))
-    add('Connection', isOld ? 'close' : 'keep-alive')
+  if (!hasConnection) add('Connection', isOld ? 'close' : 'keep-alive')
   return result
 }
 
 function withoutUpgrade(value: string): string | undefined {
+  if (!/upgrade|http2-settings/i.test(value)) return value
   const options = value.split(',').map((each) => each.trim())
   const kept = options.filter((each) => !/^(?:upgrade|http2-settings)$/i.test(each))
   if (kept.length === options.length) return value
@@ -72,10 +94,10 @@ function withoutUpgrade(value: string): string | undefined {
  * transfer codings.
  */
 export function forwardedResponse(
-  pairs: HeaderPairs,
+  headers: readonly string[],
   { server, local, isOld }: { server: string; local: string; isOld: boolean },
 ): EditedHeaders {
-  return edited(pairs, (name, value) => {
+  return edited(headers, (name, value) => {
     if (name === 'transfer-encoding' && isOld) return undefined
     if (name !== 'location' || !URL.canParse(value)) return value
     return new URL(value).origin === server ? withOrigin(value, local) : value

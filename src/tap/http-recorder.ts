@@ -52,7 +52,7 @@ export class HttpRecorder {
   #record(request: IncomingMessage, response: ServerResponse): void {
     const exchange = ++this.#exchangeCount
     const { method, url, httpVersion, rawHeaders, socket } = request
-    this.#capture.event('request', {
+    this.#capture.httpEvent('request', {
       exchange,
       connection: this.#connectionOf(socket),
       method,
@@ -73,7 +73,7 @@ export class HttpRecorder {
       if (chunk instanceof Uint8Array) {
         capture.body(exchange, 'in', offset, chunk)
         offset += chunk.length
-      } else if (chunk === null) capture.event('end', { exchange, dir: 'in' })
+      } else if (chunk === null) capture.httpEvent('end', { exchange, dir: 'in' })
       return push(chunk, encoding)
     }
   }
@@ -86,7 +86,7 @@ export class HttpRecorder {
       if (hasHead || !response.headersSent) return
       hasHead = true
       const { statusCode: status, statusMessage: reason } = response
-      capture.event('response', {
+      capture.httpEvent('response', {
         exchange,
         status,
         reason,
@@ -119,9 +119,13 @@ export class HttpRecorder {
       return result
     }) as typeof end
     response.once('close', () => {
-      if (response.writableFinished) capture.event('end', { exchange, dir: 'out' })
+      if (response.writableFinished) capture.httpEvent('end', { exchange, dir: 'out' })
       else
-        capture.event('aborted', { exchange, by: 'client', message: 'the connection was closed' })
+        capture.httpEvent('aborted', {
+          exchange,
+          by: 'client',
+          message: 'the connection was closed',
+        })
     })
   }
 }

@@ -106,7 +106,7 @@ export class HttpTap {
       const connection = this.#connections.get(socket)?.id
       // What follows an error is reported as well.
       if (code !== 'ECONNRESET' && socket.writable)
-        capture.event('error', { phase: 'request', connection, code, message })
+        capture.httpEvent('error', { phase: 'request', connection, code, message })
       const status =
         code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request'
       if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`)
@@ -118,7 +118,7 @@ export class HttpTap {
         server.off('error', reject)
         // A connection that cannot be accepted, for lack of descriptors.
         server.on('error', ({ message }) => capture.event('error', { phase: 'accept', message }))
-        this.#context = { server: this.#options.server, local: this.#local, capture }
+        this.#context = contextOf(this.#options, this.#local)
         capture.event('listen', { url: this.url, target: this.#options.server.href })
         resolve()
       })
@@ -136,7 +136,7 @@ export class HttpTap {
     socket.once('close', () => {
       this.#connections.delete(socket)
       agent.destroy()
-      capture.event('disconnect', { connection: connection.id })
+      capture.httpEvent('disconnect', { connection: connection.id })
     })
   }
 
@@ -164,10 +164,20 @@ export class HttpTap {
       if (connection.active === 0) client.end()
     })
     const established = () =>
-      capture.event('connect', { connection: connection.id, ...peerOf(upstream) })
+      capture.httpEvent('connect', { connection: connection.id, ...peerOf(upstream) })
     if (!upstream.connecting) established()
     else upstream.once('encrypted' in upstream ? 'secureConnect' : 'connect', established)
   }
+}
+
+function contextOf({ server, capture }: HttpTapOptions, local: string): TapContext {
+  const { origin, host, hostname, port, protocol } = server
+  const isSecure = protocol === 'https:'
+  const address = {
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: Number(port || (isSecure ? 443 : 80)),
+  }
+  return { origin, host, address, isSecure, local, capture }
 }
 
 /** Who is at the other end of a connection. */

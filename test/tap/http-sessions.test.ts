@@ -220,11 +220,12 @@ describe('the capture of the HTTP tap', () => {
     const dropped = await tap.events('dropped')
     expect(dropped[0]).toMatchObject({ reason: 'the maximum size' })
     expect(dropped.at(-1)?.['in']).toBe(sent - recorded.reduce((sum, each) => sum + each, 0))
-    expect(await tap.events('request')).toHaveLength(10)
+    expect((await tap.events('request')).length).toBeLessThan(10)
+    expect(dropped.at(-1)?.['events']).toBeGreaterThan(10)
+    expect(statSync(tap.path).size).toBeLessThan(20_000)
+    expect((await tap.events('exit')).length).toBe(1)
     const rows = await rowsOf(tap)
-    expect(rows.flatMap(({ findings }) => findings.map(({ rule }) => rule))).not.toContain(
-      'invalid-json',
-    )
+    expect(rows.flatMap(({ findings }) => findings.map(({ rule }) => rule))).toEqual([])
   })
 
   it('is readable after a crash at any byte', async () => {
