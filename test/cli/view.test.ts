@@ -175,7 +175,7 @@ describe('ccmcp view', () => {
     expect(await (await fetch(url.origin)).text()).toContain('<title>ccmcp</title>')
     const capture = await fetch(`${url.origin}/api/capture`, { headers })
     expect(await capture.json()).toMatchObject({ name: 'x.ndjson', follow: false })
-    child.signal('SIGINT')
+    child.give('SIGINT')
     await child.closed()
     expect([child.code, child.stderr]).toEqual([0, ''])
     await expect(fetch(url.origin)).rejects.toThrow('fetch failed')

@@ -80,7 +80,7 @@ async function copy({ bytes }: FrameDetail): Promise<void> {
 /** Only these are links: they come from the rules, never from a peer. */
 const CLAUSES = /^https:\/\/(?:modelcontextprotocol\.io|www\.rfc-editor\.org)\/[\w./#-]*$/
 
-export function FindingCard({ finding }: { finding: FindingSummary }) {
+function FindingCard({ finding }: { finding: FindingSummary }) {
   const { rule, severity, detail: what, why, fix, clause, start, end } = finding
   const isShown = range.value?.start === start && range.value.end === end
   return (
