@@ -56,14 +56,17 @@ run(process.execPath, [join(here, '..', 'scripts', 'setup.mjs')], here)
 
 const { Skipped, Trial, messageOf, within } = await import('./harness.mjs')
 const { hostChecks } = await import('./checks/hosts.mjs')
+const { appChecks } = await import('./checks/apps.mjs')
 const { askingChecks } = await import('./checks/asking.mjs')
 const { clientChecks } = await import('./checks/clients.mjs')
 const { extensionChecks } = await import('./checks/extensions.mjs')
 const { featureChecks } = await import('./checks/features.mjs')
 const { httpChecks } = await import('./checks/http.mjs')
 const { httpServerChecks } = await import('./checks/http-servers.mjs')
+const { skillsChecks } = await import('./checks/skills.mjs')
 const { serverChecks } = await import('./checks/servers.mjs')
 const { misbehaviourChecks } = await import('./checks/misbehaviour.mjs')
+const { tapChecks } = await import('./checks/tap.mjs')
 
 const versionsIn = (folder) =>
   JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')).devDependencies
@@ -76,11 +79,14 @@ const checks = [
   ...clientChecks(versions),
   ...featureChecks(versions),
   ...extensionChecks(versions),
+  ...skillsChecks(versions),
+  ...appChecks(versions),
   ...askingChecks(versions),
   ...httpChecks(versions, versionsIn(heavy)),
   ...serverChecks(versions),
   ...httpServerChecks(versions),
   ...misbehaviourChecks(),
+  ...tapChecks(),
 ].filter(([name]) => words.every((word) => name.includes(word)))
 if (process.argv.includes('--foreign')) checks.push(...foreignChecks(words))
 const count = { ok: 0, FAIL: 0, skip: 0 }

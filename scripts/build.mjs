@@ -75,6 +75,8 @@ async function bundles() {
     input: Object.fromEntries(ENTRY_POINTS.map((name) => [name, entry(name)])),
     external: [/^node:/, 'jose'],
     platform: 'node',
+    // Its build for Node is CommonJS, and imports modules of Node.
+    resolve: { alias: { yaml: join(root, 'node_modules', 'yaml', 'browser', 'dist', 'index.js') } },
   })
   await bundle.write({
     dir: aside,

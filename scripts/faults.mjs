@@ -1,19 +1,21 @@
-// Kills a server with a journal of tasks (SIGKILL) at every operation on its file, again and again, and compares what
-// it says after each restart with what it has acknowledged before.
+// Kills a server with a journal of tasks (SIGKILL) at every operation on its files, again and again, and compares what it
+// says after each restart with what it has acknowledged before. Then the same with a full disk, and with two servers.
 //
 //   node scripts/faults.mjs [KILLS]     1000 by default, about ten minutes
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { auditJournal } from '../test/faults/journal-audit.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const kills = Number(process.argv[2] ?? 1000)
-const folder = mkdtempSync(join(tmpdir(), 'ccmcp-faults-'))
-/** Operations after which a server is killed at the latest: more than a start and two tasks need. */
-const OPERATIONS = 70
+/** Servers that are killed on one journal before the next one is begun. */
+const LIVES = 25
+/** Tasks that a server gets before it is ended because it has not been killed. */
+const MOST_TASKS = 16
 const META = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',
   'io.modelcontextprotocol/clientCapabilities': {
@@ -22,28 +24,133 @@ const META = {
   },
 }
 const TERMINAL = new Set(['completed', 'failed', 'cancelled'])
+const KINDS = ['ask', 'retried', 'endless']
+
+const WRITE = ['before', 'first', 'half', 'last', 'after']
+const AROUND = ['before', 'after']
+/** Each kind of operation, when the process is killed in it, and how often one process may do it. */
+const OPERATIONS = [
+  ['write', WRITE, 60],
+  ['sync', AROUND, 60],
+  ['compact', WRITE, 3],
+  ['compact-sync', AROUND, 6],
+  ['compact-rename', AROUND, 3],
+  ['lock', WRITE, 1],
+  ['link', AROUND, 1],
+]
+/** Those that happen only when a journal is created. */
+const CREATION = [
+  ['create', WRITE],
+  ['create-sync', AROUND],
+  ['rename', AROUND],
+]
+/** Those that happen only after a write was cut. */
+const CUT = [
+  ['cut', AROUND],
+  ['cut-sync', AROUND],
+]
+
+/** Kills at every operation: the first ones cover all kinds and phases, the others all positions. */
+function* targets() {
+  for (let at = 1; ; at++) {
+    for (const [kind, phases, most] of OPERATIONS)
+      for (const phase of phases) {
+        const position = 1 + ((at - 1) % most)
+        // The first operations of a process are those of the tasks before.
+        const spread = kind === 'write' || kind === 'sync' ? 3 * position - 2 : position
+        yield { kill: kind, at: 1 + ((spread - 1) % most), phase }
+      }
+    for (const [kind, phases] of CUT)
+      for (const phase of phases) {
+        yield { kill: 'write', at: 2 + (at % 10), phase: 'half' }
+        yield { kill: kind, at: 1, phase }
+      }
+    for (const [kind, phases] of CREATION)
+      for (const phase of phases)
+        yield { fresh: true, kill: kind, at: kind === 'create-sync' ? 1 + (at % 2) : 1, phase }
+  }
+}
 
 const problems = []
-/** What the server has acknowledged: tasks by their ids. */
-const known = new Map()
-/** Those that are still compared after each restart. */
-const recent = () => [...known].slice(-20)
+const killed = new Map()
+const totals = {
+  kills: 0,
+  journals: 0,
+  tasks: 0,
+  completed: 0,
+  failed: 0,
+  cancelled: 0,
+  effects: 0,
+  repeated: 0,
+  missed: 0,
+}
 
-class Killed extends Error {}
+class Ended extends Error {}
+
+/** A journal, and what servers have acknowledged of it. */
+class Journal {
+  folder = mkdtempSync(join(tmpdir(), 'ccmcp-faults-'))
+  path = join(this.folder, 'tasks.journal')
+  ledger = join(this.folder, 'ledger')
+  known = new Map()
+  lives = 0
+  #ended = 0
+
+  /** Those that are compared after each restart; all are at the end. */
+  get recent() {
+    return [...this.known].slice(-6)
+  }
+
+  audit(complete = false) {
+    const tasks = auditJournal(this.path, problems)
+    if (!complete) return
+    for (const { state } of tasks.values())
+      if (!TERMINAL.has(state.status) && state.status !== 'input_required')
+        problems.push(`a task is ${state.status} though no server runs it`)
+  }
+
+  end() {
+    if (this.#ended++ > 0) return
+    totals.journals++
+    for (const { end } of this.known.values()) {
+      totals.tasks++
+      if (end === undefined) problems.push('a task has not ended')
+      else totals[JSON.parse(end)[0]]++
+    }
+    if (existsSync(this.ledger)) this.#checkLedger()
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+
+  /** A step that was recorded is never run again; one without a record only if the tool is retried. */
+  #checkLedger() {
+    const recorded = new Set()
+    const seen = new Set()
+    for (const line of readFileSync(this.ledger, 'utf8').split('\n').filter(Boolean)) {
+      const [what, ...step] = line.split(' ')
+      const name = step.join(' ')
+      if (what === 'recorded') recorded.add(name)
+      else {
+        totals.effects++
+        if (recorded.has(name)) problems.push('a recorded step was run again')
+        if (seen.has(name)) totals.repeated++
+        seen.add(name)
+      }
+    }
+  }
+}
 
 class Server {
-  constructor(last) {
-    const args = [join(root, 'test', 'faults', 'server.mjs'), join(folder, 'tasks.journal')]
-    this.child = spawn(process.execPath, [...args, join(folder, 'effects'), String(last)], {
-      stdio: ['pipe', 'pipe', 'inherit'],
-    })
+  constructor(journal, plan) {
+    const program = join(root, 'test', 'faults', 'server.mjs')
+    const args = [program, journal.path, journal.ledger, JSON.stringify(plan)]
+    this.child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'ignore'] })
     this.child.stdin.on('error', () => {})
     this.pending = new Map()
     this.sent = 0
     this.ended = new Promise((resolve) => {
-      this.child.once('exit', (code, signal) => {
+      this.child.once('close', (code, signal) => {
         if (signal !== 'SIGKILL' && code !== 0) problems.push(`a server exited with code ${code}`)
-        for (const { reject } of this.pending.values()) reject(new Killed())
+        for (const { reject } of this.pending.values()) reject(new Ended())
         this.dead = true
         resolve(signal)
       })
@@ -55,79 +162,184 @@ class Server {
     })
   }
 
-  request(method, params) {
-    if (this.dead) return Promise.reject(new Killed())
+  request(method, params = {}) {
+    if (this.dead) return Promise.reject(new Ended())
     const id = ++this.sent
     this.child.stdin.write(
       `${JSON.stringify({ jsonrpc: '2.0', id, method, params: { ...params, _meta: META } })}\n`,
     )
     return new Promise((resolve, reject) => this.pending.set(id, { resolve, reject }))
   }
+
+  call(name) {
+    return this.request('tools/call', { name, arguments: {} })
+  }
+
+  stop() {
+    this.child.stdin.end()
+    return this.ended
+  }
+}
+
+const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds))
+
+/** What a full disk refuses is not acknowledged, and is tried again. */
+async function insist(server, method, params) {
+  for (;;) {
+    const { result, error } = await server.request(method, params)
+    if (error === undefined) return result
+    if (!error.message.includes('could not be stored')) return { error }
+    await pause(20)
+  }
 }
 
 /** Compares a task with what is known of it, and continues it until it has ended. */
-async function follow(server, taskId) {
-  const task = known.get(taskId)
+async function follow(server, journal, taskId) {
+  const task = journal.known.get(taskId)
   for (;;) {
     const { result, error } = await server.request('tasks/get', { taskId })
-    if (error !== undefined) {
-      problems.push(`a task that was acknowledged is gone: ${error.message}`)
-      return
-    }
-    if (
-      task.end !== undefined &&
-      task.end !== JSON.stringify([result.status, result.result?.content])
-    )
-      problems.push(`a task that had ended has changed: ${task.end} is now ${result.status}`)
+    if (error !== undefined)
+      return void problems.push(`a task that was acknowledged is gone: ${error.message}`)
+    const end = JSON.stringify([result.status, result.result?.content ?? result.error])
+    if (task.end !== undefined && task.end !== end) problems.push(`${task.end} has become ${end}`)
+    if (task.cancelled && result.status !== 'cancelled')
+      problems.push(`a cancelled task is ${result.status}`)
+    if (TERMINAL.has(result.status)) return void (task.end = end)
     for (const key of Object.keys(result.inputRequests ?? {})) {
       if (task.answered.has(key)) problems.push('an answer that was acknowledged is lost')
       const inputResponses = { [key]: { action: 'accept', content: { name: 'Ada' } } }
-      const answer = await server.request('tasks/update', { taskId, inputResponses })
+      const answer = await insist(server, 'tasks/update', { taskId, inputResponses })
       if (answer.error === undefined) task.answered.add(key)
       else problems.push(`an answer was refused: ${answer.error.message}`)
     }
-    if (TERMINAL.has(result.status)) {
-      task.end = JSON.stringify([result.status, result.result?.content])
-      return
+    if (task.kind === 'endless') {
+      const answer = await insist(server, 'tasks/cancel', { taskId })
+      // It may have failed because the server was restarted.
+      if (answer.error === undefined)
+        task.cancelled =
+          (await server.request('tasks/get', { taskId })).result?.status === 'cancelled'
+      else problems.push(`tasks/cancel was refused: ${answer.error.message}`)
     }
-    await new Promise((resolve) => setTimeout(resolve, 1))
+    await pause(1)
   }
 }
 
-async function round(last) {
-  const server = new Server(last)
+async function create(server, journal, kind) {
+  const result = await insist(server, 'tools/call', { name: kind, arguments: {} })
+  if (result.resultType !== 'task')
+    return void problems.push(`no task was created: ${JSON.stringify(result)}`)
+  journal.known.set(result.taskId, { kind, answered: new Set() })
+  await follow(server, journal, result.taskId)
+}
+
+/** One server on a journal, until it is killed or has got all its tasks. */
+async function live(journal, plan, { all = false, most = MOST_TASKS } = {}) {
+  const server = new Server(journal, plan)
+  journal.lives++
   try {
-    for (const [taskId] of last === 0 ? known : recent()) await follow(server, taskId)
-    for (let each = 0; each < 100; each++) {
-      const { result } = await server.request('tools/call', { name: 'work', arguments: {} })
-      if (result?.resultType !== 'task') problems.push('no task was created')
-      known.set(result.taskId, { answered: new Set() })
-      await follow(server, result.taskId)
-      if (last === 0) break
-    }
+    for (const [taskId] of all ? journal.known : journal.recent)
+      await follow(server, journal, taskId)
+    for (let each = 0; each < most; each++)
+      await create(server, journal, KINDS[(each + journal.lives) % KINDS.length])
   } catch (error) {
-    if (!(error instanceof Killed)) throw error
-  } finally {
-    server.child.stdin.end()
+    if (!(error instanceof Ended)) throw error
   }
-  return await server.ended
+  const signal = await server.stop()
+  journal.audit()
+  return signal
 }
 
-let killed = 0
-for (let each = 0; each < kills; each++)
-  if ((await round(1 + (each % OPERATIONS))) === 'SIGKILL') killed++
-await round(0)
+/** The last server on a journal is not killed: every task has its one end. */
+async function finish(journal) {
+  await live(journal, {}, { all: true, most: 3 })
+  journal.audit(true)
+  journal.end()
+}
 
-const effects = readFileSync(join(folder, 'effects'), 'utf8').split('\n').filter(Boolean)
-if (new Set(effects).size !== effects.length) problems.push('a recorded step was run again')
-const ends = [...known.values()].map(({ end }) => end)
-if (ends.includes(undefined)) problems.push('a task has not ended')
-if (killed !== kills) problems.push(`${killed} of ${kills} servers were killed`)
-const completed = ends.filter((end) => end?.includes('Hello, Ada!')).length
-if (completed === 0) problems.push('no task was completed')
-rmSync(folder, { recursive: true, force: true })
+async function killAll() {
+  let journal = new Journal()
+  for (const { fresh = false, ...plan } of targets()) {
+    if (totals.kills >= kills) break
+    if (fresh || (journal.lives >= LIVES && !plan.kill.startsWith('cut'))) {
+      await finish(journal)
+      journal = new Journal()
+    }
+    if ((await live(journal, plan)) === 'SIGKILL') {
+      totals.kills++
+      const what = `${String(plan.kill)} ${String(plan.phase)}`
+      killed.set(what, (killed.get(what) ?? 0) + 1)
+    } else totals.missed++
+    if (totals.missed > 50 + kills) problems.push('too many servers were not killed')
+    if (problems.length > 50) break
+  }
+  await finish(journal)
+}
+
+/** The disk is full from one write on, for some writes: nothing is lost, and everything goes on afterwards. */
+async function fullDisks(count) {
+  const all = Array.from({ length: count }, async (_, index) => {
+    const journal = new Journal()
+    const signal = await live(journal, { full: 1 + index, times: 1 + (index % 4) }, { most: 6 })
+    if (signal !== null) problems.push('a server with a full disk was killed')
+    await finish(journal)
+  })
+  await Promise.all(all)
+  // A disk that stays full: tools that may be tasks are called plainly, those that must be get an error.
+  const journal = new Journal()
+  const server = new Server(journal, { full: 1, times: 1_000_000 })
+  const plain = await server.call('may')
+  if (plain.result?.content?.[0]?.text !== 'Done')
+    problems.push(`a full disk: ${JSON.stringify(plain)}`)
+  const refused = await server.call('ask')
+  if (!refused.error?.message.includes('could not be stored'))
+    problems.push(`a full disk: ${JSON.stringify(refused)}`)
+  await server.stop()
+  journal.end()
+}
+
+/** A second server has no tasks; when the first one is killed, it takes them over. */
+async function twoServers() {
+  const journal = new Journal()
+  const first = new Server(journal, {})
+  const { result } = await first.call('ask')
+  const { taskId } = result
+  journal.known.set(taskId, { kind: 'ask', answered: new Set() })
+  while ((await first.request('tasks/get', { taskId })).result.status === 'working') await pause(1)
+  const second = new Server(journal, {})
+  const discovered = async () => {
+    const { capabilities } = (await second.request('server/discover')).result
+    return capabilities.extensions !== undefined
+  }
+  if (await discovered()) problems.push('two servers: the second one declares tasks')
+  const tools = (await second.request('tools/list')).result.tools.map(({ name }) => name)
+  if (tools.join() !== 'may') problems.push(`two servers: the second one lists ${tools}`)
+  const plain = await second.call('may')
+  if (plain.result?.content?.[0]?.text !== 'Done')
+    problems.push('two servers: `may` was not called plainly')
+  if ((await second.call('ask')).error?.code !== -32603)
+    problems.push('two servers: `must` was not refused')
+  first.child.kill('SIGKILL')
+  await first.ended
+  for (let each = 0; !(await discovered()); each++) {
+    if (each > 400)
+      return void problems.push('two servers: the second one has not taken the journal over')
+    await pause(50)
+  }
+  await follow(second, journal, taskId)
+  await second.stop()
+  await finish(journal)
+}
+
+await killAll()
+await twoServers()
+await fullDisks(kills < 100 ? 2 : 24)
+
+if (totals.completed === 0) problems.push('no task was completed')
+if (totals.kills < kills) problems.push(`only ${totals.kills} of ${kills} servers were killed`)
 for (const problem of new Set(problems)) process.stdout.write(`FAILED ${problem}\n`)
+for (const [what, count] of [...killed].toSorted(([one], [other]) => (one < other ? -1 : 1)))
+  process.stdout.write(`${String(count).padStart(5)}  ${what}\n`)
 process.stdout.write(
-  `faults: ${killed} kills, ${known.size} tasks, ${completed} completed, ${effects.length} effects, ${problems.length} problems\n`,
+  `faults: ${totals.kills} kills on ${totals.journals} journals (${totals.missed} not reached), ${totals.tasks} acknowledged tasks: ${totals.completed} completed, ${totals.failed} failed, ${totals.cancelled} cancelled; ${totals.effects} effects, ${totals.repeated} of them repeated before they were recorded; ${problems.length} problems\n`,
 )
 process.exitCode = problems.length === 0 ? 0 : 1

@@ -10,7 +10,10 @@ export const ENTRY_POINTS = [
   'testing',
   'extensions',
   'tasks',
+  'apps',
   'journal',
+  'skills',
+  'redis',
   'oauth',
   'cli',
 ]
@@ -48,20 +51,21 @@ export const MAY_IMPORT = {
     'auth',
   ],
   stores: [],
-  extensions: ['server', 'client', 'protocol', 'schema', 'jsonrpc', 'stores', 'runtime.ts'],
+  extensions: ['server', 'client', 'protocol', 'schema', 'jsonrpc', 'stores', 'runtime.ts', 'yaml'],
   auth: ['jsonrpc', 'jose'],
   bundled: ['index.ts', 'stdio.ts', 'version.ts'],
   harness: ['client', 'framing', 'jsonrpc', 'protocol', 'schema', 'server', 'transports'],
   http: ['auth', 'jsonrpc', 'schema', 'server', 'stores', 'transports'],
-  capture: ['framing', 'jsonrpc', 'protocol', 'schema'],
-  tap: ['capture', 'version.ts'],
+  capture: ['framing', 'jsonrpc', 'protocol', 'schema', 'runtime.ts'],
+  tap: ['capture', 'auth/loopback.ts', 'version.ts'],
+  check: ['capture', 'framing', 'protocol', 'schema', 'tap', 'transports', 'version.ts'],
   workbench: ['capture', 'framing', 'protocol', 'schema', 'preact', '@preact', 'uplot'],
   cli: 'any',
 }
 
 /** Files that may use Node: its modules (`node:*`), `process` and what leads to them. All others run in any runtime. */
 export const MAY_USE_NODE =
-  /^(?:transports\/(?:stdio-|streams\.ts|http\/(?:client\/)?node)|(?:stdio|runtime|journal)\.ts$|stores\/journal\/|cli|tap\/|workbench\/server\/|harness\/|bundled\/)/
+  /^(?:transports\/(?:stdio-|streams\.ts|http\/(?:client\/)?node)|(?:stdio|runtime|journal)\.ts$|stores\/journal\/|extensions\/apps\/page-file|cli|check\/|tap\/|workbench\/server\/|harness\/|bundled\/)/
 
 /**
  * Files that are bundled together. `core` is what a server loads before its first response: `ccmcp` and `ccmcp/stdio`
@@ -72,5 +76,8 @@ export const CHUNKS = {
   options: /^cli\/(?:options|command|servers|settings)\.ts/,
   // Not in cli.js: no chunk may import the entry, which would start it a second time under another name.
   'default-server': /^cli\/default-server\.ts/,
+  // Used by servers and by clients, which do not load each other.
+  'http-messages': /^(?:framing\/event-stream|transports\/http\/client\/parameter-headers)\.ts/,
+  'extension-rules': /^protocol\/extension/,
   connecting: /^(?:client\/(?!auth\/)|client\.ts|transports\/stdio-(?:client|diagnosis))/,
 }

@@ -61,12 +61,37 @@ const SECTIONS = [
   [
     'new MemoryTaskStore(options)',
     'From `ccmcp/tasks`.',
-    [['stores/task-store.ts', 'MemoryTaskStoreOptions']],
+    [['stores/memory-task-store.ts', 'MemoryTaskStoreOptions']],
+  ],
+  [
+    'new JournalTaskStore(path, options)',
+    'From `ccmcp/journal`; also with the options of `MemoryTaskStore`.',
+    [['stores/journal/journal-task-store.ts', 'JournalTaskStoreOptions']],
   ],
   [
     'clientTasks(options)',
     'From `ccmcp/tasks`, for the `extensions` of `connect`.',
     [['extensions/tasks/client-tasks.ts', 'ClientTasksOptions']],
+  ],
+  [
+    'app(options)',
+    'From `ccmcp/apps`: see [apps](apps.md).',
+    [['extensions/apps/app.ts', 'AppOptions']],
+  ],
+  [
+    'csp of an app',
+    'Lists of origins, such as `https://api.example.com`.',
+    [['extensions/apps/csp.ts', 'AppCsp']],
+  ],
+  [
+    'app of a tool',
+    'A page that `app(…)` has made, or an object with these members.',
+    [['extensions/apps/apps.ts', 'ToolApp']],
+  ],
+  [
+    'apps(options)',
+    'From `ccmcp/apps`, for the `extensions` of `createServer`.',
+    [['extensions/apps/apps.ts', 'AppsOptions']],
   ],
   ['call', 'The second argument of every handler.', [['server/call.ts', 'Call']]],
   [

@@ -1,5 +1,5 @@
-// Prints the files of src/ that three requests execute, as the request paths in ARCHITECTURE.md:
-// node scripts/request-paths.mjs
+// Prints the files of src/ that three requests execute, as the request paths in ARCHITECTURE.md, and the re-entries
+// (see instrument.mjs): node scripts/request-paths.mjs
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
@@ -7,21 +7,29 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { ReentryCounter, instrumentFolder } from './instrument.mjs'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'ccmcp-paths-'))
 const inspector = new Session()
+const counter = new ReentryCounter()
+/** The HTTP request itself: reading a header or writing the response is no re-entry. */
+const REQUEST_OBJECT = / → transports\/http\/node-context\.ts$/
 
 /** Runs `request` and prints the files in which a function was called meanwhile. */
 async function trace(title, request) {
   await inspector.post('Profiler.takePreciseCoverage') // resets the counters
-  await request()
+  const edges = await counter.count(request)
   const { result } = await inspector.post('Profiler.takePreciseCoverage')
   const base = pathToFileURL(`${folder}/`).href
   const files = result
     .filter(({ url, functions }) => url.startsWith(base) && functions.some(wasCalled))
     .map(({ url }) => url.slice(base.length).replace(/\.js$/, '.ts'))
+  const reentries = [...edges].filter(([edge]) => !REQUEST_OBJECT.test(edge))
+  const total = reentries.reduce((sum, [, count]) => sum + count, 0)
   console.log(`${title}: ${files.length} files\n  ${files.toSorted().join('\n  ')}`)
+  console.log(` ${total} re-entries`)
+  for (const [edge, count] of reentries) console.log(`  ${count} ${edge}`)
 }
 
 /** The function without a name at offset 0 is the module itself. */
@@ -44,6 +52,7 @@ try {
   const args = `-p tsconfig.build.json --outDir ${folder} --declaration false --emitDeclarationOnly false`
   const tsc = spawnSync('node_modules/.bin/tsc', args.split(' '), { cwd: root, encoding: 'utf8' })
   if (tsc.status !== 0) throw new Error(`tsc failed: ${tsc.stdout}`)
+  instrumentFolder(folder)
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'), 'dir')
   const { createServer, form, tool } = await import(join(folder, 'index.js'))
   const { serve } = await import(join(folder, 'stdio.js'))

@@ -47,7 +47,7 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
   return {
     open() {
       const [client, other] = memoryChannels(principal)
-      const release = internal.extensions?.acquire(internal, ignore)
+      const release = internal.extensions?.acquire(internal, ignore, { remote: false })
       void new ServerSession(internal, other, { remote: false, closed: () => void release?.() })
       return client
     },
@@ -59,6 +59,7 @@ export type {
   ClientExtensionMethod,
   ExtensionConnection,
   ExtensionContext,
+  ExtensionMembers,
   ResultContext,
 } from './client/extension.js'
 export type { InputHandlers } from './client/input-handlers.js'
@@ -71,13 +72,8 @@ export type { Prior } from './client/prior.js'
 export { requiredElicitations, type UrlElicitation } from './client/required-elicitations.js'
 export type { ReconnectOptions } from './client/reconnect.js'
 export type { CallOptions, Progress } from './client/call-options.js'
-export type {
-  ListChange,
-  ListenOptions,
-  ResourceChange,
-  Subscription,
-  SubscriptionEnded,
-} from './client/subscriptions.js'
+export type { ListenOptions, Subscription } from './client/subscription.js'
+export type { ListChange, ResourceChange, SubscriptionEnded } from './client/subscriptions.js'
 export { InvalidResultError as InvalidResult, type TypedToolResult } from './client/tool-results.js'
 export { ConnectionError, type Target, type TargetChannel } from './client/target.js'
 export { TimeoutError } from './jsonrpc/deadline.js'

@@ -9,6 +9,7 @@ export {
   type ExtensionDefinition,
   type ExtensionMethod,
   type ExtensionStream,
+  type Serving,
   type ToolCall,
   extension,
 } from './server/extensions.js'

@@ -4,6 +4,7 @@ export type {
   HttpHandlerOptions,
   HttpLimits,
   HttpOptions,
+  HttpStores,
   LegacySseOptions,
   ListenOptions,
 } from './http/options.js'
@@ -13,10 +14,16 @@ export { type StaticToken, tokens } from './auth/tokens.js'
 export type { HttpHeaders, HttpRequest, Principal, TappedMessage } from './jsonrpc/channel.js'
 export {
   type EventStore,
+  type EventWriter,
   MemoryEventStore,
   type MemoryEventStoreOptions,
   type StoredEvent,
 } from './stores/event-store.js'
+export type {
+  OwnershipStart,
+  SessionLocation,
+  SessionOwnership,
+} from './stores/session-ownership.js'
 export {
   MemorySessionStore,
   type MemorySessionStoreOptions,

@@ -48,3 +48,13 @@ export async function addressesOf(host: string): Promise<string[]> {
     return []
   }
 }
+
+/** A function that decompresses Brotli, up to a number of bytes beyond which it throws; undefined where there is none (browsers). */
+export function brotliDecoder(): ((bytes: Uint8Array, maxBytes: number) => Uint8Array) | undefined {
+  const zlib = globalThis.process?.getBuiltinModule?.('node:zlib')
+  if (zlib === undefined) return undefined
+  // Of a body that was cut off, what there is.
+  const finishFlush = zlib.constants.BROTLI_OPERATION_FLUSH
+  return (bytes, maxBytes) =>
+    zlib.brotliDecompressSync(bytes, { finishFlush, maxOutputLength: Math.max(1, maxBytes) })
+}

@@ -57,7 +57,7 @@ export class StreamServer {
     const { log, logLevel = 'warning', tap: watch, maxDepth } = options
     checkServing(options)
     const report: (report: LogEntry) => void = log === undefined ? ignore : logTo(log, logLevel)
-    this.#release = internal.extensions?.acquire(internal, report)
+    this.#release = internal.extensions?.acquire(internal, report, { remote: false })
     this.#channel = new StreamChannel(options)
     const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
     this.#session = new ServerSession(

@@ -10,6 +10,7 @@ import {
   descriptorsFromEnvironment,
   standardWire,
 } from './transports/stdio-wire.js'
+import type { OnBytes } from './transports/stdio-recorded.js'
 import type { Input, Output } from './transports/streams.js'
 
 /** Milliseconds between checks whether the parent process still runs. */
@@ -18,7 +19,7 @@ const PARENT_CHECK = 2000
 /** The options that `serve` and `serveStdio` have in common. */
 const SERVING = 'framing maxMessage maxDepth maxPending maxRetained log logLevel tap'
 const SERVE = namesOf<ServeOptions>()(`${SERVING} input output signal`)
-const STDIO = namesOf<StdioOptions>()(`${SERVING} wire greeting exit`)
+const STDIO = namesOf<StdioOptions>()(`${SERVING} wire greeting exit onBytes`)
 
 export interface ServeOptions extends ServingOptions {
   /** Stops serving: no new requests are accepted, those in progress are finished. */
@@ -50,6 +51,8 @@ export interface StdioOptions extends Omit<ServingOptions, 'input' | 'output'> {
   greeting?: string
   /** Whether the process exits when serving ends (default true). Otherwise open timers and sockets keep it running. */
   exit?: boolean
+  /** Called with the bytes that are read (`in`) and written (`out`), before they are parsed. */
+  onBytes?: OnBytes
 }
 
 /**
@@ -61,14 +64,16 @@ export async function serveStdio(server: Server, options: StdioOptions = {}): Pr
   // Before anything is changed that an error would leave behind, such as the guard of stdout.
   checkServer(server)
   checkServing(options)
-  const { log = standardError, exit = true, wire: asked, greeting, ...common } = options
+  const { log = standardError, exit = true, wire: asked, greeting, onBytes, ...common } = options
   const named = descriptorsFromEnvironment()
   const descriptors = asked ?? named
   // Loaded only if needed: less to load before the first response.
-  const wire =
+  let wire =
     descriptors === undefined
       ? standardWire()
       : (await import('./transports/stdio-isolated.js')).isolatedWire(descriptors)
+  if (onBytes !== undefined)
+    wire = (await import('./transports/stdio-recorded.js')).recordedWire(wire, onBytes)
   if (wire.interactive && greeting !== undefined) standardError.write(`${greeting}\n`)
   const serving = new StreamServer(server, {
     ...common,
@@ -129,4 +134,13 @@ function isClosedPipe(error: unknown): boolean {
   )
 }
 
-export type { Framing, ProcessLogLevel, LogStream, Input, Output, TappedMessage, Descriptors }
+export type {
+  Framing,
+  ProcessLogLevel,
+  LogStream,
+  Input,
+  OnBytes,
+  Output,
+  TappedMessage,
+  Descriptors,
+}

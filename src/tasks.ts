@@ -1,19 +1,18 @@
+export type { TaskStatus } from './extensions/tasks/client-task-state.js'
 export {
   type ClientTask,
-  type ClientTaskOptions,
-  type ClientTasks,
   type ClientTasksOptions,
-  type TaskStatus,
+  type TaskMembers,
   clientTasks,
 } from './extensions/tasks/client-tasks.js'
 export type { TaskOptions } from './extensions/tasks/task-options.js'
 export { type TasksOptions, tasks } from './extensions/tasks/tasks.js'
-export {
-  type ClaimedTask,
-  MemoryTaskStore,
-  type MemoryTaskStoreOptions,
-  type NewTask,
-  type StoredTask,
-  type TaskChange,
-  type TaskStore,
+export { MemoryTaskStore, type MemoryTaskStoreOptions } from './stores/memory-task-store.js'
+export type {
+  ClaimedTask,
+  NewTask,
+  StoredTask,
+  TaskChange,
+  TaskCommand,
+  TaskStore,
 } from './stores/task-store.js'

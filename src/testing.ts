@@ -20,7 +20,7 @@ export function connectInMemory(
   const [client, other] = memoryChannels()
   const internal = checkServer(server)
   const safeReport = (entry: LogEntry) => callHook(() => report?.(entry), ignore)
-  const release = internal.extensions?.acquire(internal, safeReport)
+  const release = internal.extensions?.acquire(internal, safeReport, { remote })
   void new ServerSession(internal, other, {
     ...options,
     remote,

@@ -23,6 +23,12 @@ const PROGRAMS = {
     names: ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'],
     install: 'install chromium, or set CHROMIUM to its path',
   },
+  redis: {
+    purpose: 'tests with Redis',
+    variable: 'REDIS_SERVER',
+    names: ['redis-server', 'valkey-server'],
+    install: 'install redis-server, or set REDIS_SERVER to its path',
+  },
 } as const satisfies Record<string, Program>
 
 /** The path of an executable, or undefined if it is not installed. */

@@ -1,4 +1,5 @@
 import { isObject } from '../schema/issue.js'
+import { Definitions } from './definitions.js'
 import {
   type CaptureRecord,
   type ChunkRecord,
@@ -7,7 +8,12 @@ import {
   bytesOf,
 } from './format.js'
 import { type Finding, FrameFindings, checkFrame, checkJson, checkMessage } from './findings.js'
-import { type Frame, FrameParser } from './frames.js'
+import { type EventFields, type Frame, FrameParser } from './frames.js'
+import { checkHeaders } from './header-rules.js'
+import { type HttpExchange, headerOf } from './http-exchange.js'
+import { headOf, placeOf } from './http-rows.js'
+import { type Conversation, HttpSessions } from './http-sessions.js'
+import { type HttpStep, HttpTraffic } from './http-traffic.js'
 import { parseJson } from './json.js'
 import { type Message, messagesOf, valueAt } from './messages.js'
 import { type Link, type Operation, Operations, type Status } from './operations.js'
@@ -25,6 +31,8 @@ export interface Row {
     | 'unanswered'
     | 'blank'
     | 'gap'
+    | 'http'
+    | 'other'
     | 'event'
   ns: number
   /** Undefined for an event. */
@@ -49,6 +57,12 @@ export interface Row {
   findings: Finding[]
   /** The request that it is, answers or belongs to. */
   operation: Operation | undefined
+  /** The number of the HTTP request and response; `start` and `end` are positions in one of their bodies. */
+  exchange?: number
+  /** The content coding of that body, after whose decoding they are positions. */
+  coding?: string
+  /** The fields of a server-sent event, except for its data. */
+  fields?: EventFields
 }
 
 /** Maximum characters of a row's text. */
@@ -57,12 +71,22 @@ const MAX_TEXT = 500
 /** Turns the records of a capture into rows. Memory is bounded by open requests, ids and one message. */
 export class Analysis {
   readonly #parsers = { in: new FrameParser('in'), out: new FrameParser('out') }
-  readonly #operations = new Operations()
-  readonly #rules: SessionRules
+  /** The messages of a connection on stdio. */
+  readonly #stdio: Conversation
+  readonly #traffic = new HttpTraffic()
+  readonly #sessions: HttpSessions
+  /** What the server has listed. */
+  readonly definitions = new Definitions()
   #hasExited = false
 
   constructor(schemas: ReadonlyMap<string, SchemaCheck>) {
-    this.#rules = new SessionRules(schemas)
+    this.#stdio = {
+      operations: new Operations(),
+      rules: new SessionRules(schemas, this.definitions),
+      isPartial: false,
+      eventIds: new Set(),
+    }
+    this.#sessions = new HttpSessions(schemas, this.definitions)
   }
 
   add(record: CaptureRecord): Row[] {
@@ -70,7 +94,12 @@ export class Analysis {
     if (record.type !== 'event') return []
     // Without an exit the capture is still being written, or its writer was killed.
     if (record.event === 'exit') this.#hasExited = true
-    return [eventRow(record)]
+    const step = this.#traffic.event(record)
+    if (step === undefined) return [eventRow(record)]
+    const rows = this.#step(step, record)
+    // Heads have rows of their own, and the end of a body says nothing more.
+    const isShown = record.event !== 'aborted'
+    return isShown ? rows : [eventRow(record), ...rows]
   }
 
   /** Whether the server has exited, so that nothing follows. */
@@ -81,28 +110,75 @@ export class Analysis {
   /** The end of the capture: incomplete lines and unanswered requests. They are findings only if the server has exited. */
   end(): Row[] {
     const frames = [...this.#parsers.in.end(), ...this.#parsers.out.end()]
-    const rows = this.#hasExited ? frames.flatMap((frame) => this.#frame(frame)) : []
-    const unanswered = this.#operations
-      .pending()
-      .filter(
-        ({ method, status }) => METHODS.get(method)?.stream !== true && status !== 'cancelled',
-      )
-    return [...rows, ...unanswered.map((operation) => unansweredRow(operation, this.#hasExited))]
+    const steps = this.#traffic.end()
+    const rows = this.#hasExited
+      ? [
+          ...frames.flatMap((frame) => this.#frame(frame)),
+          ...steps.flatMap((step) => this.#step(step)),
+        ]
+      : []
+    return [
+      ...rows,
+      ...unansweredRows(
+        [...this.#stdio.operations.pending(), ...this.#sessions.pending()],
+        this.#hasExited,
+      ),
+      ...this.#unusedTools(),
+    ]
+  }
+
+  /** On stdio only: clients over HTTP may come later. */
+  #unusedTools(): Row[] {
+    const unused = this.#hasExited ? this.#stdio.rules.unusedTools() : undefined
+    if (unused === undefined) return []
+    const found = new FrameFindings({ dir: 'out', text: undefined, body: unused.span })
+    found.bytes('unused-tools', unused.span, unused.detail)
+    return [
+      {
+        ...EMPTY,
+        ...unused.span,
+        kind: 'event',
+        ns: 0,
+        method: 'unused tools',
+        text: unused.detail.slice(0, MAX_TEXT),
+        findings: found.list,
+      },
+    ]
   }
 
   #chunk(record: ChunkRecord): Row[] {
+    const { text, offset, ns, exchange } = record
+    if (exchange !== undefined)
+      return this.#traffic.chunk(record, exchange).flatMap((frame) => this.#frame(frame))
     const parser = this.#parsers[record.dir]
-    const { text, offset, ns } = record
     const line = text === undefined ? undefined : parser.pushLine(text, offset, ns)
     if (line !== undefined) return this.#frame(line)
     return parser.push(bytesOf(record), offset, ns).flatMap((frame) => this.#frame(frame))
   }
 
+  #step({ request, response, frames, closed }: HttpStep, record?: EventRecord): Row[] {
+    if (response !== undefined) this.#sessions.responded(response)
+    const rows = frames.flatMap((frame) => this.#frame(frame))
+    if (closed !== undefined) {
+      const { exchange, by } = closed
+      // A client that disconnects does not want the response.
+      rows.push(...unansweredRows(this.#sessions.closed(exchange, by), by !== 'client'))
+    }
+    const head = request ?? response
+    if (head !== undefined && record !== undefined)
+      rows.push({ ...EMPTY, ...headOf(head, record.ns, response === undefined ? 'in' : 'out') })
+    return rows
+  }
+
   #frame(frame: Frame): Row[] {
+    const { exchange } = frame
+    const conversation = exchange === undefined ? this.#stdio : this.#sessions.of(exchange)
     const found = new FrameFindings(frame)
-    found.revision = this.#operations.revision
+    found.revision = conversation.operations.revision
     const isWhole = frame.faults.every(({ kind }) => kind !== 'missing-bytes')
     checkFrame(frame, found)
+    if (exchange !== undefined) this.#endpoint(frame, exchange)
+    const isRepeated = this.#sessions.isRepeated(frame)
     if (frame.kind !== 'message' || frame.text === undefined || !isWhole)
       return [frameRow(frame, found.list)]
     const { node, faults } = parseJson(frame.text)
@@ -112,6 +188,7 @@ export class Analysis {
     // An empty batch has no message.
     if (messages.length === 0) found.text('invalid-message', node, 'it is an empty array')
     if (messages.length === 0) return [frameRow(frame, found.list)]
+    if (isRepeated) return messages.map((message) => repeatedRow(message, frame))
     const [first, ...more] = messages
     return [
       ...(first === undefined ? [] : [this.#message(first, frame, found)]),
@@ -120,13 +197,43 @@ export class Analysis {
   }
 
   #message(message: Message, frame: Frame, found: FrameFindings): Row {
-    const link = this.#operations.add(message, frame)
+    const { operations, rules } = this.#sessions.ofMessage(message, frame) ?? this.#stdio
+    const { exchange } = frame
+    const link: Link = operations.add(message, frame)
+    if (exchange !== undefined) link.exchange = exchange
+    if (exchange !== undefined && message.kind === 'request' && link.operation !== undefined)
+      this.#sessions.sent(exchange, link.operation)
     found.revision = link.revision
     checkMessage(message, found)
-    if (link.problem !== undefined)
+    const isUncertain = message.kind === 'response' && this.#sessions.mayLackRequest(frame)
+    if (link.problem !== undefined && !isUncertain)
       found.text(link.problem, message.node, `id ${(message.id?.text ?? '').slice(0, 100)}`)
-    this.#rules.check(message, frame.dir, link, this.#operations.isStateless, found)
+    rules.check(message, frame.dir, link, operations.isStateless, found)
+    if (exchange !== undefined && frame.dir === 'in') this.#headers(message, exchange, link, found)
     return messageRow(message, frame, link, found.list)
+  }
+
+  /** The headers of a request repeat a part of its body. */
+  #headers(
+    message: Message,
+    { requestHeaders }: HttpExchange,
+    { revision, operation }: Link,
+    found: FrameFindings,
+  ): void {
+    const tool = this.definitions.tool(operation?.target ?? '')
+    const schema = tool?.['inputSchema']
+    const headers = { get: (name: string) => headerOf(requestHeaders, name) }
+    checkHeaders(message, headers, revision, isObject(schema) ? schema : undefined, found)
+  }
+
+  /** The first event of HTTP+SSE names where messages are sent to. */
+  #endpoint({ fields, text = '', kind }: Frame, exchange: HttpExchange): void {
+    if (kind !== 'other' || fields?.event !== 'endpoint') return
+    const base = `http://localhost${exchange.target}`
+    if (!URL.canParse(text, base)) return
+    const { pathname, search } = new URL(text, base)
+    this.#traffic.addPath(pathname)
+    this.#sessions.endpoint(exchange, pathname + search)
   }
 }
 
@@ -136,11 +243,8 @@ function messageRow(message: Message, frame: Frame, link: Link, findings: Findin
   const before = message.kind === 'request' ? operation?.continues : undefined
   const continued = before === undefined ? undefined : `continues request ${before.id.text}`
   return {
+    ...placeOf(frame),
     kind: message.kind,
-    ns: frame.lastNs,
-    dir: frame.dir,
-    start: frame.start,
-    end: frame.end,
     revision: revision?.id,
     method: isResponse ? operation?.method : message.method,
     target: operation?.target,
@@ -185,21 +289,45 @@ function contentText(result: Message['result']): string {
   return typeof text === 'string' ? text : ''
 }
 
-const FRAME_ROWS = { message: 'invalid', header: 'invalid', blank: 'blank', gap: 'gap' } as const
+const FRAME_ROWS = {
+  message: 'invalid',
+  header: 'invalid',
+  blank: 'blank',
+  comment: 'blank',
+  gap: 'gap',
+  other: 'other',
+} as const
 
 function frameRow(frame: Frame, findings: Finding[]): Row {
   return {
     ...EMPTY,
+    ...placeOf(frame),
     kind: FRAME_ROWS[frame.kind],
-    ns: frame.lastNs,
-    dir: frame.dir,
-    start: frame.start,
-    end: frame.end,
-    text:
-      frame.kind === 'gap'
-        ? `${frame.end - frame.start} bytes were not recorded`
-        : (frame.text ?? '').slice(0, MAX_TEXT),
+    text: frameText(frame).slice(0, MAX_TEXT),
     findings,
+  }
+}
+
+function frameText({ kind, start, end, text = '', fields, coding }: Frame): string {
+  if (kind === 'gap')
+    return coding === undefined
+      ? `${end - start} bytes were not recorded`
+      : `the rest of the body could not be decoded (${coding})`
+  if (kind !== 'other' || fields === undefined) return text
+  const named = Object.entries(fields).map(([name, value]) => `${name} ${String(value)}`)
+  return [...named, text].filter((each) => each !== '').join(' ')
+}
+
+/** A message that a resumed stream repeats. */
+function repeatedRow(message: Message, frame: Frame): Row {
+  return {
+    ...EMPTY,
+    ...placeOf(frame),
+    kind: message.kind,
+    method: message.method,
+    id: message.id?.text.slice(0, MAX_TEXT),
+    text: 'sent again, in a resumed stream',
+    findings: [],
   }
 }
 
@@ -242,12 +370,19 @@ function describeEvent({ event, text, base64, ...rest }: EventRecord): string {
     .join(', ')
 }
 
+function unansweredRows(operations: readonly Operation[], isFinding: boolean): Row[] {
+  return operations
+    .filter(({ method, status }) => METHODS.get(method)?.stream !== true && status !== 'cancelled')
+    .map((operation) => unansweredRow(operation, isFinding))
+}
+
 /** A request without a response, with the bytes of the request. */
-function unansweredRow(operation: Operation, hasExited: boolean): Row {
-  const { dir, id, method, target, revision, startNs, span } = operation
-  const found = new FrameFindings({ dir, text: undefined, body: span })
+function unansweredRow(operation: Operation, isFinding: boolean): Row {
+  const { dir, id, method, target, revision, startNs, span, exchange } = operation
+  const place = exchange === undefined ? {} : { exchange }
+  const found = new FrameFindings({ dir, text: undefined, body: span, ...place })
   found.revision = revision
-  if (hasExited) found.bytes('unanswered-request', span)
+  if (isFinding) found.bytes('unanswered-request', span)
   return {
     ...EMPTY,
     ...span,
@@ -261,5 +396,6 @@ function unansweredRow(operation: Operation, hasExited: boolean): Row {
     text: 'no response',
     findings: found.list,
     operation,
+    ...(exchange === undefined ? {} : { exchange: exchange.id }),
   }
 }

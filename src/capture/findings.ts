@@ -12,28 +12,35 @@ export interface Finding extends Span {
   /** The URL of the clause of the specification. */
   clause: string
   dir: Direction
+  /** The HTTP exchange in whose body the bytes are. */
+  exchange?: number
   /** What was found, if the rule alone does not say it. */
   detail: string
 }
 
+/** What findings need of a frame. */
+type Place = Pick<Frame, 'dir' | 'text' | 'body' | 'exchange' | 'lines'>
+
 /** Collects the findings of one frame. Positions in its text become byte positions. */
 export class FrameFindings {
   readonly list: Finding[] = []
-  readonly #frame: Pick<Frame, 'dir' | 'text' | 'body'>
+  readonly #frame: Place
   /** The revision of the messages in the frame, for links into the specification. */
   revision: Revision | undefined
 
-  constructor(frame: Pick<Frame, 'dir' | 'text' | 'body'>) {
+  constructor(frame: Place) {
     this.#frame = frame
   }
 
   /** Adds a finding about bytes. */
   bytes(rule: RuleId, { start, end }: Span, detail = ''): void {
+    const { dir, exchange } = this.#frame
     this.list.push({
       rule,
       severity: RULES[rule].severity,
       clause: clauseUrl(rule, this.revision),
-      dir: this.#frame.dir,
+      dir,
+      ...(exchange === undefined ? {} : { exchange: exchange.id }),
       start,
       end,
       detail,
@@ -41,15 +48,26 @@ export class FrameFindings {
   }
 
   /** Adds a finding about a part of the text. */
-  text(rule: RuleId, { start, end }: Span, detail = ''): void {
-    const { text = '', body } = this.#frame
-    const first = body.start + bytesBefore(text, start)
-    this.bytes(
-      rule,
-      { start: first, end: first + bytesBefore(text.slice(start), end - start) },
-      detail,
-    )
+  text(rule: RuleId, place: Span, detail = ''): void {
+    this.bytes(rule, this.span(place), detail)
   }
+
+  /** The bytes of a part of the text. */
+  span({ start, end }: Span): Span {
+    const { text = '', body, lines } = this.#frame
+    if (lines !== undefined)
+      return { start: byteInLines(text, lines, start), end: byteInLines(text, lines, end) }
+    const first = body.start + bytesBefore(text, start)
+    return { start: first, end: first + bytesBefore(text.slice(start), end - start) }
+  }
+}
+
+/** The byte position of a character in the data of an event with several lines. */
+function byteInLines(text: string, lines: readonly number[], position: number): number {
+  const before = text.slice(0, position)
+  const index = before.split('\n').length - 1
+  const lineStart = before.lastIndexOf('\n') + 1
+  return (lines[index] ?? 0) + bytesBefore(text.slice(lineStart), position - lineStart)
 }
 
 /** Rules about the bytes of a frame. */
@@ -69,7 +87,8 @@ export function checkJson(frame: Frame, faults: readonly JsonFault[], found: Fra
     const isInvalid = fault.kind === 'invalid-json'
     // The end of the stream is reported already.
     if (isInvalid && isPartial) continue
-    if (isInvalid && !/^\s*[[{]/.test(text)) found.bytes('stray-text', frame.body)
+    const isStray = frame.exchange === undefined && !/^\s*[[{]/.test(text)
+    if (isInvalid && isStray) found.bytes('stray-text', frame.body)
     else if (isInvalid) found.text('invalid-json', fault, `unexpected ${fault.detail}`)
     else found.text(fault.kind, fault, fault.detail)
   }
@@ -90,6 +109,14 @@ export function checkMessage(message: Message, found: FrameFindings): void {
   // An error response has no id, or null, if the request could not be read.
   if (kind === 'response' && message.result !== undefined && (id === undefined || !isId(id)))
     found.text('invalid-id', id ?? node)
+  if (kind === 'response' && message.error !== undefined) checkError(message.error, found)
+}
+
+function checkError(error: JsonNode, found: FrameFindings): void {
+  const code = memberOf(error, 'code')?.value
+  const text = memberOf(error, 'message')?.value
+  if (!Number.isInteger(code?.value)) found.text('invalid-error', code ?? error, 'code')
+  if (typeof text?.value !== 'string') found.text('invalid-error', text ?? error, 'message')
 }
 
 function isId({ value }: JsonNode): boolean {

@@ -12,10 +12,12 @@ const VERSION = 1
 /** `in`: from the client to the server (its stdin); `out`: from the server to the client (its stdout). */
 export type Direction = 'in' | 'out'
 
+export type Transport = 'stdio' | 'http'
+
 export interface CaptureHeader {
   type: 'capture'
   version: number
-  transport: 'stdio'
+  transport: Transport
   /** The wall-clock time of `ns: 0`, in ISO 8601. */
   startedAt: string
   /** The program that wrote it. */
@@ -33,8 +35,10 @@ export interface ChunkRecord extends Content {
   dir: Direction
   /** Nanoseconds since the start of the capture, by a monotonic clock. */
   ns: number
-  /** The position of the first byte within its direction. */
+  /** The position of the first byte within its direction; over HTTP, within the body of its exchange. */
   offset: number
+  /** The HTTP request and response that the bytes belong to. */
+  exchange?: number
 }
 
 /** Anything else that happened. Other members depend on `event`. */
@@ -47,11 +51,15 @@ export interface EventRecord extends Content {
 
 export type CaptureRecord = CaptureHeader | ChunkRecord | EventRecord
 
-export function captureHeader(startedAt: Date, by: string): CaptureHeader {
+export function captureHeader(
+  startedAt: Date,
+  by: string,
+  transport: Transport = 'stdio',
+): CaptureHeader {
   return {
     type: 'capture',
     version: VERSION,
-    transport: 'stdio',
+    transport,
     startedAt: startedAt.toISOString(),
     by,
   }
@@ -191,18 +199,22 @@ function parseRecord(line: string): CaptureRecord | 'unknown' | undefined {
   }
   if (typeof value !== 'object' || value === null || !('type' in value)) return undefined
   const record = value as Record<string, unknown> // checked just now
-  const { type, dir, ns, offset, event } = record
+  const { type, dir, ns, offset, event, exchange } = record
   if (type === 'capture')
     return typeof record['version'] === 'number' && typeof record['startedAt'] === 'string'
       ? (value as CaptureHeader) // its other members are not used to read it
       : undefined
   if (type !== 'chunk' && type !== 'event') return typeof type === 'string' ? 'unknown' : undefined
   if (typeof ns !== 'number' || !isContent(record)) return undefined
+  if (exchange !== undefined && !isPosition(exchange)) return undefined
   if (type === 'event') return typeof event === 'string' ? (value as EventRecord) : undefined // checked
-  const isPosition = Number.isSafeInteger(offset) && Number(offset) >= 0
   const hasContent = record['text'] !== undefined || record['base64'] !== undefined
-  if ((dir !== 'in' && dir !== 'out') || !isPosition || !hasContent) return undefined
+  if ((dir !== 'in' && dir !== 'out') || !isPosition(offset) || !hasContent) return undefined
   return value as ChunkRecord // checked
+}
+
+function isPosition(value: unknown): boolean {
+  return Number.isSafeInteger(value) && Number(value) >= 0
 }
 
 function isContent({ text, base64 }: Record<string, unknown>): boolean {

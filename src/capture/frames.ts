@@ -1,5 +1,6 @@
 import { ChunkBuffer, decode, decodeLossy, invalidOffset } from '../framing/bytes.js'
 import type { Direction } from './format.js'
+import type { HttpExchange } from './http-exchange.js'
 
 /*
  * Bytes of one direction → frames. Unlike `framing/`, which reads messages, nothing disappears: blank lines, byte order
@@ -20,6 +21,7 @@ type FrameFaultKind =
   | 'invalid-header'
   | 'partial-line'
   | 'oversized'
+  | 'partial-event'
   | 'missing-bytes'
 
 export interface FrameFault extends Span {
@@ -27,8 +29,11 @@ export interface FrameFault extends Span {
 }
 
 export interface Frame extends Span {
-  /** `message`: a line, or a body with Content-Length; `gap`: bytes that the capture lacks. */
-  kind: 'message' | 'blank' | 'header' | 'gap'
+  /**
+   * `message`: a line, a body with Content-Length, or the data of an event; `gap`: bytes that the capture lacks. Over HTTP
+   * also `comment`, lines of an event stream that are no event, and `other`, a body or an event that is no message.
+   */
+  kind: 'message' | 'blank' | 'header' | 'gap' | 'comment' | 'other'
   dir: Direction
   /** The text of a message, without byte order mark, carriage return and newline; undefined if it is not UTF-8 or too long. */
   text: string | undefined
@@ -38,6 +43,21 @@ export interface Frame extends Span {
   firstNs: number
   lastNs: number
   faults: FrameFault[]
+  /** The request and response that it belongs to. Positions are those in the body of one of them. */
+  exchange?: HttpExchange
+  /** The content coding of the body: positions are those after decoding. */
+  coding?: string
+  /** The fields of an event, except for its data. */
+  fields?: EventFields
+  /** Where each line of the text begins, if it has several `data` fields. */
+  lines?: readonly number[]
+}
+
+/** The fields of a server-sent event. */
+export interface EventFields {
+  event?: string
+  id?: string
+  retry?: number
 }
 
 const NEWLINE = 0x0a

@@ -1,7 +1,9 @@
 import { PROTOCOL_VERSION, SUBSCRIPTION_ID } from '../protocol/meta.js'
+import { METHODS } from '../protocol/methods.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
 import type { Direction } from './format.js'
 import type { Frame, Span } from './frames.js'
+import type { HttpExchange } from './http-exchange.js'
 import { type Message, type MessageId, stringAt, valueAt } from './messages.js'
 
 export type Status = 'ok' | 'error' | 'input_required' | 'cancelled'
@@ -23,6 +25,7 @@ export interface Operation {
   continues: Operation | undefined
   /** The bytes of the request. */
   span: Span
+  exchange: HttpExchange | undefined
   progressToken: unknown
   /** Whether the request says which revision it has. */
   namesRevision: boolean
@@ -34,10 +37,15 @@ export interface Operation {
 export interface Link {
   operation?: Operation
   revision?: Revision | undefined
-  problem?: 'orphan-response' | 'duplicate-response' | 'reused-id'
+  problem?: 'orphan-response' | 'duplicate-response' | 'late-response' | 'reused-id'
+  /** The HTTP request that carried the message, or whose response did. */
+  exchange?: HttpExchange
 }
 
-/** Ids that are remembered for each direction. */
+/** Operations by the request state that their result returned; undefined if several returned the same. */
+export type RequestStates = Map<string, Operation | undefined>
+
+/** Ids that are remembered for each direction, and request states. */
 const MAX_IDS = 1_000_000
 const TARGETS: Readonly<Record<string, string>> = {
   'tools/call': 'name',
@@ -54,13 +62,39 @@ const revisionOf = (id: string | undefined) => revisions.find((each) => each.id 
 export class Operations {
   readonly #pending = { in: new Map<string, Operation>(), out: new Map<string, Operation>() }
   readonly #used = { in: new Set<string>(), out: new Set<string>() }
-  /** Operations by the request state that their result returned; undefined if several returned the same. */
-  readonly #states = new Map<string, Operation | undefined>()
+  readonly #states: RequestStates
   /** What `initialize` negotiated, the revision of the last request that named its own, and of the last one with a result. */
   #negotiated: Revision | undefined
   #described: Revision | undefined
   #served: Revision | undefined
   #hasNegotiated = false
+
+  /** `assumed`: the revision of messages that do not say it, if the capture lacks the handshake. */
+  constructor(assumed?: Revision, states: RequestStates = new Map()) {
+    this.#states = states
+    if (assumed?.lifecycle === 'stateless') this.#described = assumed
+    else this.#negotiated = assumed
+    this.#hasNegotiated = this.#negotiated !== undefined
+  }
+
+  /** What `initialize` has negotiated. */
+  get negotiated(): Revision | undefined {
+    return this.#hasNegotiated ? this.#negotiated : undefined
+  }
+
+  hasPending(dir: Direction, { key }: MessageId): boolean {
+    return this.#pending[dir].has(key)
+  }
+
+  isPending(operation: Operation): boolean {
+    return this.#pending[operation.dir].get(operation.id.key) === operation
+  }
+
+  /** Nothing will answer the request. */
+  settle(operation: Operation, status: Status | undefined): void {
+    operation.status ??= status
+    this.#pending[operation.dir].delete(operation.id.key)
+  }
 
   /** Requests without a response. */
   pending(): Operation[] {
@@ -80,7 +114,7 @@ export class Operations {
     return { revision: this.revision }
   }
 
-  #request(message: Message, { dir, lastNs, start, end }: Frame): Link {
+  #request(message: Message, { dir, lastNs, start, end, exchange }: Frame): Link {
     const { id, method = '', params } = message
     const revision = this.#requestRevision(message)
     if (id === undefined || id.isNull) return { revision }
@@ -100,6 +134,7 @@ export class Operations {
       progress: 0,
       continues: this.#continued(message),
       span: { start, end },
+      exchange,
       namesRevision: method === 'initialize' || describedVersion(params) !== undefined,
       progressToken: valueAt(params, '_meta', 'progressToken'),
       hasTask: valueAt(params, 'task') !== undefined,
@@ -136,6 +171,7 @@ export class Operations {
         problem: this.#used[requester].has(id.key) ? 'duplicate-response' : 'orphan-response',
       }
     this.#pending[requester].delete(id.key)
+    const isLate = operation.status === 'cancelled'
     operation.status = statusOf(message)
     // A request that was sent before the response to initialize.
     if (!operation.namesRevision) operation.revision ??= this.#negotiated
@@ -147,9 +183,12 @@ export class Operations {
       operation.revision = this.#negotiated
     }
     const state = stringAt(result, 'requestState')
-    if (state !== undefined)
+    if (state !== undefined && this.#states.size < MAX_IDS)
       this.#states.set(state, this.#states.has(state) ? undefined : operation)
-    return { operation, revision: operation.revision }
+    // The end of a stream may be confirmed.
+    const isStream = METHODS.get(operation.method)?.stream === true
+    const link = { operation, revision: operation.revision }
+    return isLate && !isStream ? { ...link, problem: 'late-response' } : link
   }
 
   #notification({ method, params }: Message, dir: Direction): Link {

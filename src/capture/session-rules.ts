@@ -1,12 +1,17 @@
 import { METHODS } from '../protocol/methods.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
 import { isObject } from '../schema/issue.js'
+import { ToolChecks } from './definition-checks.js'
+import type { Definitions } from './definitions.js'
 import type { FrameFindings } from './findings.js'
 import type { Direction } from './format.js'
+import type { Span } from './frames.js'
 import { memberOf, nodeAt } from './json.js'
-import { type Message, stringAt, valueAt } from './messages.js'
+import { type Message, valueAt } from './messages.js'
 import type { Link } from './operations.js'
+import { ProgressRules } from './progress-rules.js'
 import type { SchemaCheck } from './schema-check.js'
+import { StatelessRules } from './stateless-rules.js'
 
 /** The capability that a client must have declared for a request of the server. */
 const CLIENT_CAPABILITIES: Readonly<Record<string, string>> = {
@@ -14,13 +19,30 @@ const CLIENT_CAPABILITIES: Readonly<Record<string, string>> = {
   'roots/list': 'roots',
   'elicitation/create': 'elicitation',
 }
-const MAX_TOOL_NAME = 64
+/** The capability that the sender of a notification must have declared, and its member that must be true. */
+const NOTIFICATIONS: Readonly<Record<string, readonly [capability: string, member?: string]>> = {
+  'notifications/message': ['logging'],
+  'notifications/tools/list_changed': ['tools', 'listChanged'],
+  'notifications/prompts/list_changed': ['prompts', 'listChanged'],
+  'notifications/resources/list_changed': ['resources', 'listChanged'],
+  'notifications/resources/updated': ['resources', 'subscribe'],
+  'notifications/roots/list_changed': ['roots', 'listChanged'],
+}
 /** Issues of a message that are reported. */
 const MAX_ISSUES = 5
+
+/** What rules of their own report. */
+const OWN_RULES: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope'])
+const META_PATH =
+  /^params\._meta\.io\.modelcontextprotocol\/(?:protocolVersion|clientCapabilities)$/
 
 /** Rules of MCP, by the revision of each message. */
 export class SessionRules {
   readonly #schemas: ReadonlyMap<string, SchemaCheck>
+  readonly #definitions: Definitions
+  readonly #tools = new ToolChecks()
+  readonly #progress = new ProgressRules()
+  readonly #stateless = new StatelessRules()
   /** Whether the server has responded to initialize, and the client has confirmed. */
   #isAnswered = false
   #isInitialized = false
@@ -28,8 +50,15 @@ export class SessionRules {
   #server: Record<string, unknown> | undefined
   #client: Record<string, unknown> | undefined
 
-  constructor(schemas: ReadonlyMap<string, SchemaCheck>) {
+  constructor(schemas: ReadonlyMap<string, SchemaCheck>, definitions: Definitions) {
     this.#schemas = schemas
+    this.#definitions = definitions
+  }
+
+  /** The capture lacks the handshake, so that nothing is said about messages before it. */
+  beginAfterHandshake(): void {
+    this.#isAnswered = true
+    this.#isInitialized = true
   }
 
   /** `isStateless`: the connection has stateless requests only. */
@@ -44,10 +73,34 @@ export class SessionRules {
     if (message.kind === 'request') this.#request(message, dir, revision, isStateless, found)
     this.#follow(message, dir, link)
     this.#version(message, link, found)
+    this.#progress.check(message, dir, link, found)
+    const list = this.#definitions.add(message, link)
+    if (list?.kind === 'tools') this.#tools.list(list, found.span(list.list), found)
+    this.#tools.call(message, link, this.#definitions, found)
+    if (message.kind === 'notification') this.#notification(message, dir, found)
+    this.#stateless.check(message, link, isStateless, found)
     if (revision === undefined) return
     if (message.inBatch && !revision.batches) found.text('batch', message.node)
     this.#schema(message, link, revision, found)
-    if (link.operation?.method === 'tools/list') checkToolNames(message, found)
+  }
+
+  /** The end of a capture: the tools that were never called, and where they were listed. */
+  unusedTools(): { span: Span; detail: string } | undefined {
+    return this.#tools.unused(this.#definitions)
+  }
+
+  #notification({ method = '', node }: Message, dir: Direction, found: FrameFindings): void {
+    const [capability, member] = NOTIFICATIONS[method] ?? []
+    const declared = dir === 'in' ? this.#client : this.#server
+    if (capability === undefined || declared === undefined) return
+    const value = declared[capability]
+    const isDeclared = isObject(value) && (member === undefined || value[member] === true)
+    if (!isDeclared)
+      found.text(
+        'undeclared-notification',
+        memberOf(node, 'method')?.value ?? node,
+        member === undefined ? capability : `${capability}.${member}`,
+      )
   }
 
   /** Remembers what the handshake says. */
@@ -83,7 +136,8 @@ export class SessionRules {
     }
     const stateless = revision?.lifecycle === 'stateless'
     const isReady = dir === 'in' ? this.#isAnswered : this.#isInitialized
-    if (!stateless && !isReady && method !== 'ping' && method !== 'initialize')
+    const isKnownStateless = isStateless && this.#stateless.isServed
+    if (!stateless && !isKnownStateless && !isReady && method !== 'ping' && method !== 'initialize')
       found.text('before-initialized', place, method)
     if (revision === undefined) return
     this.#method(method, dir, revision, place, found)
@@ -119,12 +173,16 @@ export class SessionRules {
     const schema = this.#schemas.get(revision.id)
     if (schema === undefined) return
     if ((kind === 'request' || kind === 'notification') && method !== undefined) {
-      const issues = schema.message(method, node.value) ?? []
+      const issues = (schema.message(method, node.value) ?? []).filter(
+        ({ path }) => !META_PATH.test(path),
+      )
       for (const { path, message } of issues.slice(0, MAX_ISSUES))
         found.text('schema', nodeAt(node, path), `${path === '' ? method : path} ${message}`)
     }
     if (kind !== 'response' || result === undefined || operation === undefined) return
-    const issues = schema.result(operation.method, operation.hasTask, result.value) ?? []
+    const issues = (schema.result(operation.method, operation.hasTask, result.value) ?? []).filter(
+      ({ path }) => !OWN_RULES.has(path),
+    )
     for (const { path, message } of issues.slice(0, MAX_ISSUES))
       found.text('schema', nodeAt(result, path), `result${path && `.${path}`} ${message}`)
   }
@@ -133,14 +191,4 @@ export class SessionRules {
 function objectAt(node: Message['params'], name: string): Record<string, unknown> | undefined {
   const value = valueAt(node, name)
   return isObject(value) ? value : undefined
-}
-
-/** Definitions that hosts refuse. */
-function checkToolNames({ result }: Message, found: FrameFindings): void {
-  for (const tool of memberOf(result, 'tools')?.value.items ?? []) {
-    const name = memberOf(tool, 'name')?.value
-    const text = stringAt(tool, 'name') ?? ''
-    if (name !== undefined && text.length > MAX_TOOL_NAME)
-      found.text('long-tool-name', name, `${text.length} characters`)
-  }
 }

@@ -3,11 +3,11 @@ import { type CallToolResult, LOG_LEVELS, type LogLevel } from '../protocol/mode
 import { standardError } from '../transports/stdio-log.js'
 import { ARGS_OPTION, argumentsOf } from './arguments.js'
 import { type Command, HELP } from './command.js'
-import { contentText, truncate } from './format.js'
-import { type Arguments, CommandError, type Options } from './options.js'
-import { isPair } from './pairs.js'
-import { print, printError, printJson, styled, warn } from './print.js'
-import { StatusLine } from './status-line.js'
+import { FollowedTask } from './followed-task.js'
+import { truncate } from './format.js'
+import type { Arguments, Options } from './options.js'
+import { printError, styled, warn } from './print.js'
+import { printResult } from './print-result.js'
 import { SUGGESTION_OPTIONS, didYouMean } from './suggest.js'
 import { CLIENT_OPTIONS, TARGET_NOTES } from './target.js'
 import { typedArguments } from './typed-arguments.js'
@@ -40,15 +40,17 @@ ${TARGET_NOTES}`,
   async run(args) {
     const [name = '', server] = args.positionals
     const { args: object, given } = await argumentsOf(args)
-    await withClient(args, server, async (client, options, retry) => {
+    const task = new FollowedTask(args, server)
+    const use: Parameters<typeof withClient>[2] = async (client, options, retry) => {
       const input =
         given.length === 0
           ? object
           : typedArguments(object, given, await inputSchemaOf(client, name, options))
       await showLogMessages(client, args, options)
-      const result = await retry(() => callTool(client, name, input, args, options))
+      const result = await retry(() => callTool(client, name, input, options, task))
       printResult(name, result, args)
-    })
+    }
+    await withClient(args, server, use, { task })
   },
 }
 
@@ -78,11 +80,10 @@ async function callTool(
   client: Client,
   name: string,
   input: Record<string, unknown>,
-  { values }: Arguments,
   options: CallOptions,
+  task: FollowedTask,
 ): Promise<CallToolResult> {
-  const showsProgress = standardError.isTTY && !values.has('json') && process.env['TERM'] !== 'dumb'
-  const status = showsProgress ? new StatusLine(name, process.stderr) : undefined
+  const status = task.show(name)
   try {
     return await client
       // Progress also extends the timeout, so it is requested without a terminal as well.
@@ -98,18 +99,4 @@ function printLogMessage(params: { level: LogLevel; logger?: string; data: unkno
   const text = typeof data === 'string' ? data : (JSON.stringify(data) ?? '')
   const source = typeof logger === 'string' ? `${level}, ${logger}` : String(level)
   printError(styled('detail', `[${source}]`), ` ${truncate(text, MAX_LOG).trimEnd()}\n`)
-}
-
-function printResult(name: string, result: CallToolResult, { values, command }: Arguments): void {
-  const text =
-    result.content.length > 0
-      ? contentText(result.content)
-      : JSON.stringify(result.structuredContent ?? null, null, 2)
-  const json = values.has('json')
-  if (json) printJson(result)
-  else if (result.isError !== true) print(text.endsWith('\n') ? text : `${text}\n`)
-  if (result.isError !== true) return
-  if (command?.some(isPair) === true)
-    warn('what follows "--" belongs to the command of the server; write name=value before "--"')
-  throw new CommandError(1, json ? `${name} failed` : `${name} failed: ${text}`)
 }

@@ -123,6 +123,6 @@ function isTypo(arg: string, options: readonly string[]): boolean {
 }
 
 /** Quotes an argument for a shell. */
-function quoted(argument: string): string {
+export function quoted(argument: string): string {
   return /^[\w@%+=:,./-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", `'\\''`)}'`
 }

@@ -11,12 +11,16 @@ export function isUrl(argument: string): boolean {
   return /^https?:/i.test(argument)
 }
 
-/** A server at a URL, with the headers and the token of the command line. */
-export function httpServer(
-  given: string,
-  values: ReadonlyMap<string, string>,
-  limits: { maxMessage?: number },
-): ServerTarget {
+/** How a server at a URL is accessed, with the headers and the token of the command line. */
+interface HttpAccess {
+  url: URL
+  headers: Readonly<Record<string, string>>
+  authorizer: Authorizer
+  /** One line about a failure: what is wrong and what to try. */
+  explain(error: Error): string
+}
+
+export function httpAccess(given: string, values: ReadonlyMap<string, string>): HttpAccess {
   const url = urlOf(given)
   if (values.has('framing')) throw new UsageError('--framing is for servers on stdio, not for URLs')
   const headers = headersOf(valuesOfRepeated(values.get('header')))
@@ -29,18 +33,23 @@ export function httpServer(
   const token = variable === undefined ? undefined : tokenOf(variable, url)
   const credentials: Credentials = { variable, token, challenge: undefined }
   const isGiven = token !== undefined || authorization !== undefined
-  const target = asUsage(() =>
-    http(url, {
-      headers: Object.fromEntries(headers),
-      authorizer: authorizerOf(url, credentials, isGiven ? undefined : storedLogin(url)),
-      ...limits,
-    }),
-  )
   return {
-    target,
-    label: url.origin,
+    url,
+    headers: Object.fromEntries(headers),
+    authorizer: authorizerOf(url, credentials, isGiven ? undefined : storedLogin(url)),
     explain: (error) => explainFailure(error, url, credentials),
   }
+}
+
+/** A server at a URL. */
+export function httpServer(
+  given: string,
+  values: ReadonlyMap<string, string>,
+  limits: { maxMessage?: number },
+): ServerTarget {
+  const { url, headers, authorizer, explain } = httpAccess(given, values)
+  const target = asUsage(() => http(url, { headers, authorizer, ...limits }))
+  return { target, label: url.origin, explain }
 }
 
 /** Sends the token, or that of `ccmcp login`, to the origin of the URL only, and remembers what the server asks for. */
@@ -63,7 +72,8 @@ function authorizerOf(
   }
 }
 
-function urlOf(given: string): URL {
+/** The URL of a server. Throws a UsageError if it is not one. */
+export function urlOf(given: string): URL {
   if (!URL.canParse(given) || new URL(given).hostname === '')
     throw new UsageError(`${JSON.stringify(given)} is not a URL; expected https://HOST/PATH`)
   const url = new URL(given)

@@ -17,6 +17,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     load: async () => (await import('./list.js')).list,
   },
   call: { description: 'call a tool', load: async () => (await import('./call.js')).call },
+  resume: {
+    description: 'wait for a task that a call has left',
+    load: async () => (await import('./resume.js')).resume,
+  },
   read: { description: 'read a resource', load: async () => (await import('./read.js')).read },
   prompt: { description: 'get a prompt', load: async () => (await import('./prompt.js')).prompt },
   subscribe: {
@@ -30,6 +34,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   logout: {
     description: 'log out of a server',
     load: async () => (await import('./logout.js')).logoutCommand,
+  },
+  tasks: {
+    description: 'show the tasks in a journal, cancel them or start them again',
+    load: async () => (await import('./tasks.js')).tasksCommand,
   },
   play: {
     description: 'replay a transcript against a server, or record one',

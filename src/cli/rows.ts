@@ -55,7 +55,7 @@ export function findingPieces({ rule, severity, clause, start, end, detail }: Fi
     '    ',
     styled(FINDING_STYLES[severity], `${severity} ${rule}`),
     `, bytes ${start}-${end}${detail === '' ? '' : `: ${line(detail)}`}\n`,
-    styled('detail', `      ${why} ${fix}\n      ${clause}\n`),
+    styled('detail', `      ${why} ${fix}\n${clause === '' ? '' : `      ${clause}\n`}`),
   ]
 }
 

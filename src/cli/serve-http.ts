@@ -10,6 +10,7 @@ import type { Server } from '../index.js'
 import { syntaxErrorPosition } from '../jsonrpc/scan.js'
 import { standardError } from '../transports/stdio-log.js'
 import { UsageError } from './options.js'
+import { portOf } from './port.js'
 
 /** Serves over HTTP until SIGINT or SIGTERM, then completes the requests in flight. */
 export async function serveHttp(
@@ -23,6 +24,8 @@ export async function serveHttp(
     ...listenOptions(values),
     ...(maxMessage === undefined ? {} : { limits: { bodyBytes: maxMessage } }),
   })
+  const path = values.get('capture')
+  const recording = path === undefined ? undefined : await recordingOf(path, listening.url)
   standardError.write(`ccmcp: serving ${listening.url}\n`)
   if (values.has('sse'))
     standardError.write(`ccmcp: serving HTTP+SSE at ${new URL('/sse', listening.url).href}\n`)
@@ -35,7 +38,22 @@ export async function serveHttp(
     process.once('SIGINT', stop).once('SIGTERM', stop)
   })
   await listening.close()
+  await recording?.end()
   process.exit()
+}
+
+async function recordingOf(path: string, url: string): Promise<{ end(): Promise<void> }> {
+  const { serverCapture, endCapture } = await import('./serve-capture.js')
+  const { HttpRecorder } = await import('../tap/http-recorder.js')
+  const capture = serverCapture(path, 'http')
+  const recorder = new HttpRecorder(capture)
+  recorder.start(url)
+  return {
+    async end() {
+      recorder.stop()
+      await endCapture(capture)
+    },
+  }
 }
 
 async function listenOrFail(server: Server, options: ListenOptions) {
@@ -83,12 +101,6 @@ function listenOptions(values: ReadonlyMap<string, string>): ListenOptions {
       ? {}
       : { tls: { cert: contents(cert, 'tls-cert'), key: contents(key, 'tls-key') } }),
   }
-}
-
-function portOf(text: string): number {
-  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
-    throw new UsageError(`--port must be a number from 0 to 65535, not ${JSON.stringify(text)}`)
-  return Number(text)
 }
 
 function authOf(file: string): TokenVerifier {

@@ -62,6 +62,10 @@ const OPTIONS = {
     value: 'FILE',
     description: 'append the log to FILE instead of writing it to stderr',
   },
+  capture: {
+    value: 'FILE',
+    description: 'record every byte to FILE, for "ccmcp view" and "ccmcp check"',
+  },
   'unsupported-revision': {
     value: ['negotiate', 'echo', 'reject'],
     description: 'how to handle an unknown protocol revision (default negotiate)',
@@ -120,7 +124,9 @@ async function serveCommand({
   const server = await serverOf(name, isFile, settings, values)
   if (values.has('http'))
     return (await import('./serve-http.js')).serveHttp(server, values, options)
-  await serveStdio(server, options)
+  const capture = values.get('capture')
+  if (capture === undefined) await serveStdio(server, options)
+  else await (await import('./serve-capture.js')).serveRecorded(server, options, capture)
 }
 
 async function serverOf(

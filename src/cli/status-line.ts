@@ -16,7 +16,7 @@ export class StatusLine implements BottomLine {
   readonly #stream: StatusStream
   readonly #name: string
   readonly #started = performance.now()
-  #progress: Progress | undefined
+  #progress: Progress | string | undefined
   #timer: ReturnType<typeof setInterval> | undefined
   #remove: (() => void) | undefined
   #visible = false
@@ -28,7 +28,8 @@ export class StatusLine implements BottomLine {
     this.#timer.unref()
   }
 
-  update(progress: Progress): void {
+  /** Shows progress, or a text. */
+  update(progress: Progress | string): void {
     this.#progress = progress
     this.#appear()
   }
@@ -63,10 +64,14 @@ export class StatusLine implements BottomLine {
 }
 
 /** `import: 3/10 (30%) Copying files, 12 s`. */
-export function statusText(name: string, progress: Progress | undefined, seconds: number): string {
-  const parts = [progress === undefined ? '' : amount(progress), progress?.message ?? '']
-    .map((part) => String(part).trim())
-    .filter((part) => part !== '')
+export function statusText(
+  name: string,
+  progress: Progress | string | undefined,
+  seconds: number,
+): string {
+  const said =
+    typeof progress === 'object' ? [amount(progress), progress.message ?? ''] : [progress ?? '']
+  const parts = said.map((part) => String(part).trim()).filter((part) => part !== '')
   const text = `${name}: ${parts.length === 0 ? 'waiting' : parts.join(' ')}, ${elapsed(seconds)}`
   return escaped(text.replaceAll(/\s+/g, ' '))
 }

@@ -1,25 +1,28 @@
 import { constants } from 'node:os'
+import type { Transport } from '../capture/format.js'
 import { CaptureFile } from '../tap/capture-file.js'
 import { captureFolder, newCapturePath, pruneCaptures } from '../tap/captures.js'
 import { type Exit, tapStdio } from '../tap/stdio.js'
 import { type Command, HELP } from './command.js'
 import { type Arguments, CommandError, UsageError, bytesOf } from './options.js'
+import { isUrl } from './http-server.js'
+import { MAX_CAPTURE } from './serve-capture.js'
 import { warn } from './print.js'
 import { DEFAULT_SERVER } from './servers.js'
 import { serverCommand } from './target.js'
 
 /** Milliseconds for a signal to end this process. */
 const SIGNAL_TIMEOUT = 200
-const MAX_CAPTURE = 256 * 1024 * 1024
 
 export const tap: Command = {
-  usage: 'tap [SERVER | -- COMMAND] [options]',
+  usage: 'tap [SERVER | URL | -- COMMAND] [options]',
   description:
-    'Runs a server on stdio and records every byte between it and the client. Put it before the command of a server in the configuration of a host.',
+    'Records every byte between a client and a server. On stdio it starts the server: put it before the command of a server in the configuration of a host. With a URL it listens on this machine and prints the URL for the client.',
   notes: `SERVER is a bundled server or a module that exports one (default ${DEFAULT_SERVER}). COMMAND is any command; it gets the
 whole environment. Bytes, signals, the end of input and the exit code are passed on unchanged.
 
   ccmcp tap -- npx some-server
+  ccmcp tap https://example.com/mcp --port 4000
   ccmcp view                        show the newest capture
   ccmcp view -f                     follow it
 
@@ -34,6 +37,15 @@ A capture contains everything that was sent, also secrets. Only its owner can re
       value: 'BYTES',
       description: `maximum size of the capture (default ${MAX_CAPTURE})`,
     },
+    port: {
+      value: 'NUMBER',
+      description: 'with a URL: port to listen on (default: any free port)',
+    },
+    ca: {
+      value: 'FILE',
+      description:
+        "with a URL: certificates of authorities to trust instead of the system's, such as your own (PEM)",
+    },
     ...HELP,
   },
   positionals: [0, 1],
@@ -43,10 +55,13 @@ A capture contains everything that was sent, also secrets. Only its owner can re
 
 async function runTap(parsed: Arguments): Promise<void> {
   const [word] = parsed.positionals
-  if (word !== undefined && /^https?:/i.test(word))
-    throw new UsageError(
-      `${JSON.stringify(word)} is a URL; only servers on stdio can be tapped. Pass a server name, a module, or a command after "--"`,
-    )
+  if (word !== undefined && parsed.command === undefined && isUrl(word)) {
+    const { tapUrl } = await import('./tap-http.js')
+    return tapUrl(word, parsed.values, (label) => openCapture(parsed, label, 'http'))
+  }
+  const wrong = ['port', 'ca'].find((option) => parsed.values.has(option))
+  if (wrong !== undefined)
+    throw new UsageError(`--${wrong} is for a server at a URL; this one is on stdio`)
   const [program = '', ...args] = serverCommand(parsed, word)
   const capture = openCapture(
     parsed,
@@ -72,13 +87,17 @@ function withoutWire(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return env
 }
 
-function openCapture({ values }: Arguments, label: string): CaptureFile {
+function openCapture(
+  { values }: Pick<Arguments, 'values'>,
+  label: string,
+  transport: Transport = 'stdio',
+): CaptureFile {
   const limit = values.get('max-capture')
   const maxBytes = limit === undefined ? MAX_CAPTURE : bytesOf('max-capture', limit)
   const path = values.get('capture')
   const failed = ({ message }: Error) =>
     warn(`cannot write the capture: ${message}; the server runs without it`)
-  const capture = new CaptureFile(path ?? defaultPath(label), { maxBytes, failed })
+  const capture = new CaptureFile(path ?? defaultPath(label), { maxBytes, transport, failed })
   if (capture.path !== undefined) warn(`recording to ${capture.path}`)
   return capture
 }

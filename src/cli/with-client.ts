@@ -14,6 +14,7 @@ import {
   requiredElicitations,
 } from '../client.js'
 import { isObject } from '../jsonrpc/message.js'
+import { type TaskMembers, clientTasks } from '../extensions/tasks/client-tasks.js'
 import { MISSING_CLIENT_CAPABILITY } from '../protocol/errors.js'
 import { statelessRevisions } from '../protocol/revisions/index.js'
 import { VERSION } from '../version.js'
@@ -24,6 +25,7 @@ import { type Arguments, CommandError, valuesOfRepeated } from './options.js'
 import { printError, printJson, styled, warn } from './print.js'
 import { DEFAULT_SERVER } from './servers.js'
 import { checkDirectory } from './settings.js'
+import type { FollowedTask } from './followed-task.js'
 import { abortOnSignal } from './signals.js'
 import type { ServerTarget } from './server-target.js'
 import { targetOf, timeoutOf } from './target.js'
@@ -67,14 +69,21 @@ class InvalidOutput {
 
 /** Sends a request, and once more if the server has refused it until the user has opened URLs. */
 type Retry = <Result>(request: () => Promise<Result>) => Promise<Result>
-type Use = (client: Client, options: CallOptions, retry: Retry) => Promise<void>
+type Use = (client: Client & TaskMembers, options: CallOptions, retry: Retry) => Promise<void>
 
-/** Connects to the server, runs `use`, and always closes the connection. `isEndless`: until Ctrl-C, with reconnecting. */
+interface ClientUse {
+  /** Until Ctrl-C, with reconnecting. */
+  isEndless?: boolean
+  /** What is done with the task of a call. */
+  task?: FollowedTask
+}
+
+/** Connects to the server, runs `use`, and always closes the connection. */
 export async function withClient(
   args: Arguments,
   server: string | undefined,
   use: Use,
-  { isEndless = false }: { isEndless?: boolean } = {},
+  { isEndless = false, task }: ClientUse = {},
 ): Promise<void> {
   const target = targetOf(args, server)
   const timeout = timeoutOf(args)
@@ -85,12 +94,13 @@ export async function withClient(
     )
   const run = async (signal: AbortSignal) => {
     try {
-      await connected(args, target, { signal, timeout, roots, reconnect: isEndless }, use)
+      await connected(args, target, { signal, timeout, roots, reconnect: isEndless, task }, use)
     } catch (error) {
       throw commandError(error, target, args.values.has('json'))
     }
   }
-  await abortOnSignal(run, { endsOnCtrlC: isEndless })
+  const interruption = task === undefined ? {} : { interruption: task }
+  await abortOnSignal(run, { endsOnCtrlC: isEndless, ...interruption })
 }
 
 interface Connecting {
@@ -98,19 +108,20 @@ interface Connecting {
   timeout: number | undefined
   roots: readonly string[]
   reconnect: boolean
+  task: FollowedTask | undefined
 }
 
 async function connected(
   { values }: Arguments,
   { target, label }: ServerTarget,
-  { signal, timeout, roots, reconnect }: Connecting,
+  { signal, timeout, roots, reconnect, task }: Connecting,
   use: Use,
 ): Promise<void> {
   const revision = values.get('revision')
   const verbose = values.has('verbose')
   const isHttp = isUrl(label)
   const invalidOutput = new InvalidOutput(isHttp)
-  let client: Client | undefined
+  let client: (Client & TaskMembers) | undefined
   const asking = () => {
     const name = client?.server?.name
     return {
@@ -131,6 +142,7 @@ async function connected(
     signal,
     reconnect,
     elicit,
+    extensions: [clientTasks({ onStatus: (status) => task?.seen(status) })],
     ...(roots.length === 0 ? {} : { roots: () => roots.map(rootOf) }),
     ...(timeout === undefined ? {} : { timeout, probeTimeout: Math.min(timeout, 2000) }),
     ...(revision === undefined ? {} : { revision }),
@@ -143,6 +155,7 @@ async function connected(
       if (level === 'warning' && (client !== undefined || !isHttp)) invalidOutput.warn(message)
     },
   })
+  task?.connected(client)
   try {
     const times = timeout === undefined ? {} : { timeout, maxTimeout: Math.max(timeout, 600_000) }
     await use(client, { signal, ...times }, retryAfterUrls(client, asking(), signal))
@@ -179,6 +192,9 @@ function rootOf(directory: string) {
   return { uri: pathToFileURL(path).href, name: basename(path) }
 }
 
+/** Codes of errors whose message says everything. */
+const REPORTED: ReadonlySet<unknown> = new Set(['CANCELLED', 'NOT_SUPPORTED', 'TASK_EXPIRED'])
+
 function commandError(error: unknown, server: ServerTarget, json: boolean): unknown {
   if (error instanceof RpcError) {
     const { code, message, data } = error
@@ -191,7 +207,7 @@ function commandError(error: unknown, server: ServerTarget, json: boolean): unkn
     )
   }
   if (isConnectionLost(error)) return new CommandError(3, server.explain(error))
-  if (error instanceof Error && 'code' in error && error.code === 'NOT_SUPPORTED')
+  if (error instanceof Error && 'code' in error && REPORTED.has(error.code))
     return new CommandError(1, error.message)
   // The server sent an invalid result.
   return error instanceof TypeError ? new CommandError(1, error.message) : error

@@ -19,7 +19,8 @@ import type * as methods from './methods.js'
 import type { Prior } from './prior.js'
 import type { CallOptions, SessionCallOptions } from './call-options.js'
 import type { List } from './subscription-links.js'
-import type { ListChange, ListenOptions, ResourceChange, Subscription } from './subscriptions.js'
+import type { ListenOptions, Subscription } from './subscription.js'
+import type { ListChange, ResourceChange } from './subscriptions.js'
 import { type TypedToolResult, checkBy, checkResult, typedResult } from './tool-results.js'
 
 export interface ToolCallOptions<Output extends Schema = Schema> extends CallOptions {
@@ -221,9 +222,8 @@ export class Client {
    * extension's handlers and to `on`, and may come more than once. As `subscribe`, across reconnects; lists for the same
    * field are sent as one.
    */
-  async listen(field: string, value: unknown, options?: ListenOptions): Promise<Subscription> {
-    await this.#connection.verified(options)
-    return await this.#connection.subscriptions.listen(field, value, options)
+  listen(field: string, value: unknown, options?: ListenOptions): Promise<Subscription> {
+    return this.#connection.listen(field, value, options)
   }
 
   /** Asks for log messages of a level or above (`on('notifications/message', …)`), in every protocol revision. */

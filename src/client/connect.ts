@@ -11,7 +11,7 @@ import { ConnectionAttempt } from './attempt.js'
 import type { CacheOptions } from './cache.js'
 import { Client } from './client.js'
 import { Connection, type ConnectionOptions } from './connection.js'
-import { type ClientExtension, ClientExtensions } from './extension.js'
+import { type ClientExtension, ClientExtensions, type ExtensionMembers } from './extension.js'
 import { type Known, readPrior } from './prior.js'
 import { type ReconnectOptions, checkReconnect } from './reconnect.js'
 import type { ClientSessionOptions } from './session.js'
@@ -59,8 +59,11 @@ const CACHE = namesOf<CacheOptions>()('maxEntries maxBytes')
 /** How each target was opened last time. */
 const openings = new WeakMap<Target, Known>()
 
-/** Connects to a server: negotiates the protocol revision and opens the session. */
-export async function connect(target: Target, options: ConnectOptions = {}): Promise<Client> {
+/** Connects to a server: negotiates the protocol revision and opens the session. The client has the members of its extensions. */
+export async function connect<const Extensions extends readonly ClientExtension[] = readonly []>(
+  target: Target,
+  options: ConnectOptions & { extensions?: Extensions } = {},
+): Promise<Client & ExtensionMembers<Extensions>> {
   if (typeof (target as Partial<Target> | undefined)?.open !== 'function')
     throw new TypeError(
       'connect: the target must have an "open" method, as those of stdio(…), http(…) and memory(…) do',
@@ -74,18 +77,30 @@ export async function connect(target: Target, options: ConnectOptions = {}): Pro
   }
   const caching = cache === true ? {} : cache || undefined
   if (caching !== undefined) checkNames('connect: cache', caching, CACHE)
+  const extensions = new ClientExtensions(options.extensions)
   const connection = new Connection({
-    open: opener(target, options),
+    open: opener(target, options, extensions),
     reconnect: restoring,
     cache: caching,
     report,
   })
   await connection.connect(options.signal)
-  return new Client(connection, validateResults)
+  const client = new Client(connection, validateResults)
+  try {
+    extensions.connected(client, connection.connection)
+  } catch (error) {
+    await connection.close()
+    throw error
+  }
+  return client as Client & ExtensionMembers<Extensions> // the members were added
 }
 
 /** Returns a function that opens a session: the first one may use a prior. */
-function opener(target: Target, options: ConnectOptions): ConnectionOptions['open'] {
+function opener(
+  target: Target,
+  options: ConnectOptions,
+  extensions: ClientExtensions,
+): ConnectionOptions['open'] {
   const {
     info = { name: 'ccmcp', version: VERSION },
     capabilities,
@@ -108,7 +123,7 @@ function opener(target: Target, options: ConnectOptions): ConnectionOptions['ope
     info,
     capabilities: declared,
     inputHandlers: declaredHandlers(inputHandlers, declared),
-    extensions: new ClientExtensions(options.extensions),
+    extensions,
     report,
     ...(tap === undefined ? {} : { tap }),
   }

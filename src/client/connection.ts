@@ -13,12 +13,14 @@ import type { LogLevel } from '../protocol/model.js'
 import { METHODS } from '../protocol/methods.js'
 import { type CacheOptions, ResultCache } from './cache.js'
 import { Listeners } from './events.js'
+import type { ExtensionConnection } from './extension.js'
 import { isLegacyFailure, isModern } from './opening.js'
 import { type Prior, priorOf } from './prior.js'
 import { Backoff, type ReconnectOptions, wait } from './reconnect.js'
 import type { SessionCallOptions } from './call-options.js'
 import type { ClientSession, ServerDetails, SessionObserver } from './session.js'
 import { SessionState } from './session-state.js'
+import type { ListenOptions, Subscription } from './subscription.js'
 import { Subscriptions } from './subscriptions.js'
 import { ConnectionError } from './target.js'
 import { OutputSchemas } from './tool-results.js'
@@ -65,9 +67,21 @@ export class Connection implements SessionObserver {
   /** Why there is no connection any more. */
   #ended: ChannelClosedError | undefined
   readonly #closing = new AbortController()
+  readonly #gone = new AbortController()
+  readonly connection: ExtensionConnection
 
   constructor(options: ConnectionOptions) {
     this.#options = options
+    const known = () => this.#known()
+    this.connection = {
+      signal: this.#gone.signal,
+      get capabilities() {
+        return known().details.capabilities
+      },
+      request: (method, params, own) => this.request(method, params, own),
+      answer: (inputRequests, signal) => known().session.answer(inputRequests, signal),
+      listen: (field, value, own) => this.listen(field, value, own),
+    }
     const report = (entry: LogEntry) => callHook(() => options.report(entry), ignore)
     this.listeners = new Listeners(report)
     this.cache = new ResultCache(options.cache)
@@ -142,6 +156,12 @@ export class Connection implements SessionObserver {
     const opened = await this.ready(options)
     // If it is refused, the server has been found to be another one.
     if (!opened.verified) await this.request('server/discover', undefined, options).catch(ignore)
+  }
+
+  /** Opens the stream of a field of an extension. */
+  async listen(field: string, value: unknown, options?: ListenOptions): Promise<Subscription> {
+    await this.verified(options)
+    return await this.subscriptions.listen(field, value, options)
   }
 
   /** The new session is the current one, unless the connection was closed meanwhile. */
@@ -304,6 +324,7 @@ export class Connection implements SessionObserver {
   #end(ended: ChannelClosedError, error?: Error): void {
     if (this.#ended !== undefined) return
     this.#ended = ended
+    this.#gone.abort(ended)
     this.subscriptions.close()
     this.listeners.emit('closed', error === undefined ? {} : { error })
   }

@@ -1,3 +1,4 @@
+import { withCode } from '../jsonrpc/errors.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
 import {
   CORE_RESULT_TYPES,
@@ -8,40 +9,51 @@ import {
 import { METHODS, type MethodDescriptor } from '../protocol/methods.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
 import { checkNames, namesOf } from '../schema/names.js'
+import type { CallOptions } from './call-options.js'
+import type { ListenOptions, Subscription } from './subscription.js'
 
-/** A connection, as an extension uses it. */
+/** The connection of a client, as an extension uses it; the same object for as long as the client lives. */
 export interface ExtensionConnection {
-  /** Sends a request. */
-  request(method: string, params?: Params, options?: { signal?: AbortSignal }): Promise<Params>
+  /** Fires when the client is closed, or its connection is lost and not restored. */
+  readonly signal: AbortSignal
+  /** What the server has declared, last. */
+  readonly capabilities: Params
+  /** Sends a request on the current connection, or on the next one after a reconnect. */
+  request(method: string, params?: Params, options?: CallOptions): Promise<Params>
   /** Answers input requests of the server by the handlers of the client; returns the `inputResponses`. */
   answer(inputRequests: unknown, signal: AbortSignal): Promise<Params>
+  /** Listens to a field of the extension, as `client.listen` does. */
+  listen(field: string, value: unknown, options?: ListenOptions): Promise<Subscription>
 }
 
 /** What the handlers of an extension may need. */
 export interface ExtensionContext {
   /** What the server has declared for the extension; undefined if it has not. */
   readonly settings: Params | undefined
+  readonly connection: ExtensionConnection
 }
 
 /** What the handler of a result type may need. */
-export interface ResultContext extends ExtensionContext, ExtensionConnection {
+export interface ResultContext extends ExtensionContext {
   /** The request that got the result. */
   readonly method: string
   readonly params: Params | undefined
   /** Fires when the caller gives up. */
   readonly signal: AbortSignal
   /** Sends another request, such as one that polls, with the caller's timeouts, and its signal unless another is given. */
-  request(method: string, params?: Params, options?: { signal?: AbortSignal }): Promise<Params>
+  request(method: string, params?: Params, options?: CallOptions): Promise<Params>
+  /** As `connection.answer`. */
+  answer(inputRequests: unknown, signal: AbortSignal): Promise<Params>
 }
 
 /** What a client must know of a request method of an extension. */
 export type ClientExtensionMethod = Pick<MethodDescriptor, 'nameParam' | 'mayRequireInput'>
 
 /**
- * An extension of the protocol, as a client supports it.
+ * An extension of the protocol, as a client supports it. `Members` are what its clients get.
  * https://modelcontextprotocol.io/seps/2133-extensions
  */
-export interface ClientExtension {
+export interface ClientExtension<Members extends object | void = object | void> {
   /** Its identifier: a prefix, a slash and a name, such as `com.example/clock`. */
   id: string
   /** The protocol revisions in which it is declared and its handlers are called (default: all). */
@@ -56,9 +68,23 @@ export interface ClientExtension {
   resultTypes?: Readonly<
     Record<string, (result: Params, context: ResultContext) => Params | Promise<Params>>
   >
-  /** Called with each connection that the client opens, before anything is sent on it. */
-  connected?(connection: ExtensionConnection): void
+  /** Called when a client is connected. An object that it returns has members for the client, such as functions that send requests. */
+  connected?(connection: ExtensionConnection): Members
 }
+
+/** What a client gets from its extensions. */
+export type ExtensionMembers<Extensions extends readonly ClientExtension[]> =
+  Extensions extends readonly [infer First, ...infer Others extends readonly ClientExtension[]]
+    ? MembersOf<First> & ExtensionMembers<Others>
+    : unknown
+type MembersOf<Extension> =
+  Extension extends ClientExtension<infer Members>
+    ? object | void extends Members // not known
+      ? unknown
+      : [Members] extends [void]
+        ? unknown
+        : Exclude<Members, void>
+    : unknown
 
 const MEMBERS = namesOf<ClientExtension>()(
   'id revisions settings methods notifications resultTypes connected',
@@ -91,8 +117,18 @@ export class ClientExtensions {
     this.#extensions = extensions
   }
 
-  connected(connection: ExtensionConnection): void {
-    for (const extension of this.#extensions) extension.connected?.(connection)
+  /** Tells the extensions of a connected client, and adds their members to it. */
+  connected(client: object, connection: ExtensionConnection): void {
+    for (const extension of this.#extensions) {
+      const { id } = extension
+      const members = extension.connected?.(connection) ?? {}
+      const taken = Object.keys(members).find((name) => name in client)
+      if (taken !== undefined)
+        throw new TypeError(
+          `connect: extension "${id}" has the member "${taken}", which the client has already`,
+        )
+      Object.assign(client, members)
+    }
   }
 
   /** The capabilities that are declared in a revision: with the settings of the extensions that it has. */
@@ -107,6 +143,22 @@ export class ClientExtensions {
   /** What the protocol, or an extension, says of a request method. */
   methodOf(revision: Revision | undefined, method: string): MethodDescriptor | undefined {
     return METHODS.get(method) ?? this.#find(revision, method, ({ methods }) => methods)?.entry
+  }
+
+  /** Throws for a method of an extension that the revision does not have: there it could mean something else. */
+  checkMethod(revision: Revision, method: string): void {
+    for (const { id, methods, revisions: its } of this.#extensions)
+      if (
+        methods !== undefined &&
+        Object.hasOwn(methods, method) &&
+        its?.includes(revision.id) === false
+      )
+        throw withCode(
+          'NOT_SUPPORTED',
+          new Error(
+            `${method} belongs to ${id}, which protocol revision ${revision.id} does not have`,
+          ),
+        )
   }
 
   notificationHandler(revision: Revision | undefined, method: string) {

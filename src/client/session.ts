@@ -13,7 +13,13 @@ import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from '.
 import type { Implementation, LogLevel } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import type { CallOptions, Progress, SessionCallOptions } from './call-options.js'
-import { type ClientExtensions, type ResultContext, settingsOf } from './extension.js'
+import {
+  type ClientExtensions,
+  type ExtensionConnection,
+  type ExtensionContext,
+  type ResultContext,
+  settingsOf,
+} from './extension.js'
 import {
   type InputHandlers,
   handleServerRequest,
@@ -27,6 +33,8 @@ import { untilAborted } from './until-aborted.js'
 
 /** Receives the events of a session. */
 export interface SessionObserver {
+  /** What extensions use: it outlives the session. */
+  readonly connection: ExtensionConnection
   notified(session: ClientSession, method: string, params: Params): void
   /** The connection has ended, with an error if it broke. */
   closed(session: ClientSession, error: Error | undefined): void
@@ -124,10 +132,6 @@ export class ClientSession {
         },
       },
     )
-    options.extensions.connected({
-      request: (method, params, own) => this.request(method, params, own),
-      answer: this.#answer,
-    })
   }
 
   /**
@@ -142,6 +146,7 @@ export class ClientSession {
   ): Promise<Params> {
     const { inputHandlers, extensions } = this.#options
     const { signal = new AbortController().signal } = options
+    if (revision !== undefined) extensions.checkMethod(revision, method)
     let result = await this.#requestWithRetry(method, params, options, revision)
     if (revision === undefined) return result
     for (let round = 0; ; round++) {
@@ -156,10 +161,12 @@ export class ClientSession {
         const input = await resolveInputRequests(inputHandlers, revision, method, result, signal)
         result = await this.#requestWithRetry(method, { ...params, ...input }, options, revision)
       } else {
+        const { connection } = this.#options.observer
+        const { onProgress: _, ...others } = options
         const request: ResultContext['request'] = (other, its, own) =>
-          this.request(other, its, { ...options, ...own }, revision)
-        const settings = settingsOf(found.id, this.capabilities)
-        const context = { method, params, signal, settings, request, answer: this.#answer }
+          connection.request(other, its, { ...others, ...own })
+        const { answer } = connection
+        const context = { ...this.#contextOf(found.id), method, params, signal, request, answer }
         const handled = await untilAborted(found.entry(result, context), signal)
         result = this.#checkResult(method, handled, revision)
         if (result['resultType'] === resultType)
@@ -171,14 +178,25 @@ export class ClientSession {
   }
 
   /** Answers the input requests of an extension's result. */
-  readonly #answer = async (inputRequests: unknown, signal: AbortSignal): Promise<Params> => {
+  async answer(inputRequests: unknown, signal: AbortSignal): Promise<Params> {
     const { inputHandlers } = this.#options
     const { revision } = this
     if (revision === undefined) throw new TypeError('There is no protocol revision yet')
     const requests = { inputRequests }
-    const input = await resolveInputRequests(inputHandlers, revision, 'a task', requests, signal)
+    const input = await resolveInputRequests(
+      inputHandlers,
+      revision,
+      'an extension',
+      requests,
+      signal,
+    )
     const { inputResponses } = input
     return isObject(inputResponses) ? inputResponses : {}
+  }
+
+  #contextOf(id: string): ExtensionContext {
+    const { connection } = this.#options.observer
+    return { settings: settingsOf(id, this.capabilities), connection }
   }
 
   /** Sends a request, and once more where the server has refused it for a reason that the client can remove. */
@@ -349,7 +367,7 @@ export class ClientSession {
     const found = this.#options.extensions.notificationHandler(this.revision, method)
     if (found !== undefined)
       this.#call(`The extension's handler for ${truncate(method)}`, () =>
-        found.entry(params, { settings: settingsOf(found.id, this.capabilities) }),
+        found.entry(params, this.#contextOf(found.id)),
       )
     this.#options.observer.notified(this, method, params)
   }

@@ -38,6 +38,8 @@ export interface SubscriptionLink {
 export interface LinkObserver {
   /** Changes of these topics may have been missed. */
   missed(topics: readonly Topic[]): void
+  /** The stream of these topics has ended, and is opened again. */
+  interrupted(topics: readonly Topic[]): void
   /** The server no longer accepts a topic that it had accepted. */
   lost(topic: Topic, error: Error): void
   report(entry: LogEntry): void
@@ -288,6 +290,7 @@ export class StreamLink implements SubscriptionLink {
   #ended(stream: ListenStream, reason: Error | undefined): void {
     if (stream !== this.#current || this.#isClosed()) return
     this.#gap = true
+    this.#observer.interrupted([...this.#covered])
     this.#observer.report({
       level: 'info',
       message: 'The stream of notifications has ended and is opened again',
@@ -342,10 +345,17 @@ function union(before: unknown, value: unknown): unknown {
 }
 
 function isAccepted(topic: Topic, accepted: Params): boolean {
-  if ('field' in topic) return accepted[topic.field] !== undefined
+  if ('field' in topic) return isFieldAccepted(topic.value, accepted[topic.field])
   if ('list' in topic) return accepted[FIELDS[topic.list]] === true
   const { resourceSubscriptions: uris } = accepted
   return Array.isArray(uris) && uris.includes(topic.uri)
+}
+
+/** Of a list, the server may accept a part. */
+function isFieldAccepted(value: unknown, accepted: unknown): boolean {
+  if (!Array.isArray(value) || !Array.isArray(accepted)) return accepted !== undefined
+  const items = new Set(accepted.map((item) => JSON.stringify(item)))
+  return value.every((item) => items.has(JSON.stringify(item)))
 }
 
 function notAccepted(topic: Topic): Error {

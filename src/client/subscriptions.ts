@@ -15,6 +15,7 @@ import {
   type Topic,
   methodForField,
 } from './subscription-links.js'
+import type { ListenOptions, Subscription } from './subscription.js'
 import { untilAborted } from './until-aborted.js'
 
 /** A change of a resource. */
@@ -32,12 +33,6 @@ export interface ListChange {
   readonly missed?: true
 }
 
-/** A listener for changes that can be removed. */
-export interface Subscription extends AsyncDisposable {
-  /** Removes the listener. The server is told when it was the last one for its resource. */
-  unsubscribe(): Promise<void>
-}
-
 /** The server no longer sends notifications of what it had accepted before, such as after a restart. */
 export interface SubscriptionEnded {
   /** The resource. */
@@ -50,12 +45,7 @@ export interface SubscriptionEnded {
   readonly error: Error
 }
 
-export interface ListenOptions extends CallOptions {
-  /** Called when the connection was interrupted: notifications may have been missed. */
-  onMissed?: () => unknown
-}
-
-type Listener = (missed: boolean, uri?: string) => unknown
+type Listener = (event: 'changed' | 'missed' | 'interrupted', uri?: string) => unknown
 
 interface Watch {
   readonly topic: Topic
@@ -99,6 +89,7 @@ export class Subscriptions {
   #openStreamLink(session: ClientSession): StreamLink {
     const observer = {
       missed: (topics: readonly Topic[]) => this.#missed(topics),
+      interrupted: (topics: readonly Topic[]) => this.#interrupted(topics),
       lost: (topic: Topic, error: Error) => this.#lost(topic, error),
       report: this.#options.report,
     }
@@ -112,6 +103,7 @@ export class Subscriptions {
 
   close(): void {
     this.#link?.close()
+    this.#interrupted([...this.#watches.values()].map(({ topic }) => topic))
     this.#watches.clear()
   }
 
@@ -120,8 +112,8 @@ export class Subscriptions {
     listener: (change: ResourceChange) => unknown,
     options: CallOptions = {},
   ): Promise<Subscription> {
-    const heard = (missed: boolean, updated = uri) =>
-      listener({ uri: updated, ...(missed ? { missed } : {}) })
+    const heard: Listener = (event, updated = uri) =>
+      event !== 'interrupted' && listener({ uri: updated, ...missedBy(event) })
     return this.#watch({ uri }, heard, options)
   }
 
@@ -130,7 +122,8 @@ export class Subscriptions {
     listener: (change: ListChange) => unknown,
     options: CallOptions = {},
   ): Promise<Subscription> {
-    const heard = (missed: boolean) => listener({ list, ...(missed ? { missed } : {}) })
+    const heard: Listener = (event) =>
+      event !== 'interrupted' && listener({ list, ...missedBy(event) })
     return this.#watch({ list }, heard, options)
   }
 
@@ -140,7 +133,7 @@ export class Subscriptions {
     if (core !== undefined)
       throw new TypeError(`listen: "${field}" belongs to the core protocol; use client.${core}`)
     if (value === undefined) throw new TypeError(`listen: the value of "${field}" is missing`)
-    const { onMissed, ...others } = options
+    const { onMissed, onInterrupted, ...others } = options
     const topic = { field, value }
     for (const [key, { topic: other }] of this.#watches)
       if ('field' in other && other.field === field && key !== keyOf(topic))
@@ -148,7 +141,10 @@ export class Subscriptions {
           throw new TypeError(
             `listen: "${field}" is listened to with another value; end that first`,
           )
-    const heard = (missed: boolean) => (missed ? onMissed?.() : undefined)
+    const heard: Listener = (event) => {
+      if (event === 'missed') return onMissed?.()
+      return event === 'interrupted' ? onInterrupted?.() : undefined
+    }
     return this.#watch(topic, heard, others)
   }
 
@@ -161,7 +157,7 @@ export class Subscriptions {
     if ((list === undefined && updated === undefined) || this.#link?.owns(params) !== true) return
     for (const { topic, listeners } of this.#watches.values()) {
       if (concernsTopic(topic, list, updated))
-        for (const listener of listeners) this.#call(() => listener(false, updated))
+        for (const listener of listeners) this.#call(() => listener('changed', updated))
     }
   }
 
@@ -171,7 +167,7 @@ export class Subscriptions {
     const key = keyOf(topic)
     const watch = this.#watches.get(key) ?? this.#add(key, topic)
     // The same function may be given twice.
-    const own: Listener = (missed, uri) => listener(missed, uri)
+    const own: Listener = (event, uri) => listener(event, uri)
     watch.listeners.add(own)
     try {
       await (signal === undefined ? watch.accepted : untilAborted(watch.accepted, signal))
@@ -226,12 +222,21 @@ export class Subscriptions {
 
   #missed(topics: readonly Topic[]): void {
     this.#options.missed()
+    this.#tell('missed', topics)
+  }
+
+  #interrupted(topics: readonly Topic[]): void {
+    this.#tell('interrupted', topics)
+  }
+
+  #tell(event: 'missed' | 'interrupted', topics: readonly Topic[]): void {
     for (const topic of topics)
       for (const listener of this.#watches.get(keyOf(topic))?.listeners ?? [])
-        this.#call(() => listener(true))
+        this.#call(() => listener(event))
   }
 
   #lost(topic: Topic, error: Error): void {
+    this.#interrupted([topic])
     this.#watches.delete(keyOf(topic))
     this.#options.ended({ ...topic, error })
   }
@@ -267,6 +272,10 @@ export class Subscriptions {
       this.#options.report({ level: 'error', message: 'A listener for changes failed', error }),
     )
   }
+}
+
+function missedBy(event: 'changed' | 'missed'): { missed?: true } {
+  return event === 'missed' ? { missed: true } : {}
 }
 
 function keyOf(topic: Topic): string {

@@ -60,7 +60,7 @@ export function createEndpoint(
     headerParameters: (tool, request, principal) =>
       headerParametersFor(server, tool, request, principal),
     authenticator: auth === undefined ? undefined : new BearerAuthenticator(auth, report),
-    eventStore: options.eventStore ?? new MemoryEventStore(),
+    eventStore: options.eventStore ?? options.stores?.events ?? new MemoryEventStore(),
     maxDepth: depth,
     maxBodyBytes: limits.bodyBytes,
     maxIncompleteBodyBytes: limits.incompleteBodyBytes,
@@ -69,7 +69,7 @@ export function createEndpoint(
     sessions: {
       max: limits.sessions,
       idleTimeout: limits.sessionIdleTimeout,
-      store: options.sessionStore,
+      store: options.sessionStore ?? options.stores?.sessions,
     },
     budgets: new Budgets({
       pending: limits.pendingBytes,
@@ -83,7 +83,7 @@ export function createEndpoint(
     sessionIdPrefix,
   })
   // Last: where an option is invalid, extensions are not started.
-  const release = server.extensions?.acquire(server, report)
+  const release = server.extensions?.acquire(server, report, { remote: true })
   return endpoint
 }
 

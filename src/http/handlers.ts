@@ -21,6 +21,7 @@ export function httpHandler(server: Server, options: HttpHandlerOptions = {}): H
   checkNames('httpHandler', options, HANDLER_NAMES)
   const { path, keepAlive = FETCH_KEEP_ALIVE } = options
   const endpoint = createEndpoint(server, { ...options, keepAlive }, { path })
+  endpoint.start(undefined)
   const handle = (request: Request) => {
     const { context, response } = webContext(request)
     endpoint.handle(context)
@@ -35,6 +36,7 @@ export function nodeHandler(server: Server, options: HttpHandlerOptions = {}): N
   const { path, limits, log = standardError } = options
   if (path !== undefined) checkPath('nodeHandler', path)
   const endpoint = createEndpoint(server, { ...options, log }, { path })
+  endpoint.start(undefined)
   const unsentResponses = new UnsentResponses(limits?.unsentBytes ?? UNSENT_BYTES)
   return nodeHandlerOf(endpoint, unsentResponses, DRAIN_TIMEOUT)
 }

@@ -71,7 +71,7 @@ async function start(
   try {
     const node = await import('../transports/http/node.js')
     const { port, host, tls, limits } = options
-    return await node.NodeServer.start({
+    const started = await node.NodeServer.start({
       port,
       host,
       tls,
@@ -80,6 +80,13 @@ async function start(
       endpoint,
       report: (entry) => endpoint.report(entry),
     })
+    try {
+      endpoint.start({ scheme: tls === undefined ? 'http' : 'https', port: started.port })
+    } catch (error) {
+      await started.closed(0)
+      throw error
+    }
+    return started
   } catch (error) {
     // Stops the extensions.
     await endpoint.close(0)

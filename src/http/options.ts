@@ -44,6 +44,12 @@ export interface LegacySseOptions {
   messagesPath?: string
 }
 
+/** What several processes share. */
+export interface HttpStores {
+  readonly sessions?: SessionStore
+  readonly events?: EventStore
+}
+
 export interface HttpOptions {
   /** Allowed values of the Host header, such as `mcp.example.com`, beside `localhost`; `any` turns the check off. */
   hosts?: readonly string[] | 'any'
@@ -65,6 +71,8 @@ export interface HttpOptions {
   eventStore?: EventStore
   /** Stores sessions, so that another process can restore them (default: none). */
   sessionStore?: SessionStore
+  /** Stores for servers of several processes: `redis(…)` of `ccmcp/redis`. `eventStore` and `sessionStore` take precedence. */
+  stores?: HttpStores
   /** Destination of log lines (default: stderr with `listen` and `nodeHandler`, none with `httpHandler`). */
   log?: LogStream
   /** Lowest level that is logged (default `warning`). */
@@ -107,7 +115,7 @@ export const LIMIT_NAMES = namesOf<HttpLimits>()(
   'bodyBytes incompleteBodyBytes depth openResponses unsentBytesPerStream unsentBytes pendingBytes pendingBytesPerClient retainedBytes retainedBytesPerPrincipal retainedBytesPerSession sessions sessionIdleTimeout',
 )
 const COMMON_NAMES = namesOf<HttpOptions>()(
-  'hosts origins legacySse auth limits keepAlive retryInterval sessionIdPrefix eventStore sessionStore log logLevel tap',
+  'hosts origins legacySse auth limits keepAlive retryInterval sessionIdPrefix eventStore sessionStore stores log logLevel tap',
 )
 export const HANDLER_NAMES = namesOf<HttpHandlerOptions>()(`${COMMON_NAMES} path`)
 export const LISTEN_NAMES = namesOf<ListenOptions>()(

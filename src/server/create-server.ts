@@ -142,6 +142,9 @@ export function createServer(options: ServerOptions): Server {
         const served = prepareTool(each, handle, extensions?.toolFields)
         if (each.maxResult !== undefined && !server.resources.has(overflow.resource.uri))
           server.resources.add(overflow.resource)
+        for (const needed of extensions?.toolResources(each) ?? [])
+          if (server.resources.entry(needed.uri)?.definition !== needed)
+            server.resources.add(needed)
         return served
       },
       changed('tools'),

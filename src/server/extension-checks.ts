@@ -2,7 +2,7 @@ import { isObject } from '../jsonrpc/message.js'
 import { checkFunction, checkIdentity, checkTable } from '../protocol/extension-rules.js'
 import { checkNames } from '../schema/names.js'
 
-const FUNCTIONS = ['listTool', 'callTool', 'start', 'stop']
+const FUNCTIONS = ['toolResources', 'listTool', 'callTool', 'available', 'start', 'stop']
 
 /** Throws if a definition of an extension is not valid: JavaScript would ignore what is wrong. */
 export function checkDefinition(
@@ -10,12 +10,14 @@ export function checkDefinition(
   names: { members: string; methodMembers: string },
 ): void {
   if (!isObject(definition)) throw new TypeError('extension: pass an object with an "id"')
-  const { id, revisions, settings, requires, resultTypes } = definition
+  const { id, revisions, settings, requires, resultTypes, clientDeclares } = definition
   const where = `extension ${JSON.stringify(id)}`
   checkNames(where, definition, names.members)
   checkIdentity(where, id, revisions)
   if (settings !== undefined && !isObject(settings))
     throw new TypeError(`${where}: "settings" must be an object`)
+  if (clientDeclares !== undefined && typeof clientDeclares !== 'boolean')
+    throw new TypeError(`${where}: "clientDeclares" must be true or false`)
   checkStrings(where, 'requires', requires)
   checkStrings(where, 'resultTypes', resultTypes)
   checkTable(where, 'methods', definition['methods'], (method, its) => {

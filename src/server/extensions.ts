@@ -11,7 +11,7 @@ import type { Revision } from '../protocol/revisions/index.js'
 import { namesOf } from '../schema/names.js'
 import type { Asking } from './ask.js'
 import type { Call, CallEnvironment, Caller, ClientContext, ServedCall } from './call.js'
-import type { Tool } from './define.js'
+import type { Resource, Tool } from './define.js'
 import { checkDefinition, checkStream } from './extension-checks.js'
 import type { Server } from './server.js'
 
@@ -51,6 +51,12 @@ export interface ExtensionStream {
   stop(): void
 }
 
+/** How a server is served first. */
+export interface Serving {
+  /** Whether to anybody, over HTTP: somebody has started it on purpose, and sees that it fails. Otherwise to the process that has started it, or to this one. */
+  readonly remote: boolean
+}
+
 /** What an extension of the protocol consists of; all but the `id` is optional. */
 export interface ExtensionDefinition {
   /** Its identifier: a prefix, a slash and a name, such as `com.example/audit`. */
@@ -61,12 +67,16 @@ export interface ExtensionDefinition {
   readonly settings?: Params
   /** The ids of the extensions that it needs. */
   readonly requires?: readonly string[]
-  /** Its request methods; a client that has not declared the extension gets −32021. */
+  /** Whether clients declare it as well (default true): one that has not gets −32021 for its methods and listen fields. */
+  readonly clientDeclares?: boolean
+  /** Its request methods. */
   readonly methods?: Readonly<Record<string, ExtensionMethod>>
   /** Values of `resultType` that it may return, in revisions whose results have one. */
   readonly resultTypes?: readonly string[]
   /** Members that it adds to the definition of a tool, each with a check that returns what is wrong. */
   readonly toolFields?: Readonly<Record<string, (value: unknown) => string | undefined>>
+  /** The resources that a tool needs: they are added to the server with it. Throws if the extension does not allow the tool. */
+  toolResources?(tool: Tool): readonly Resource[]
   /** The listing of a tool for a client; undefined leaves it out of the list. Called in every revision. */
   listTool?(listing: ToolListing, tool: Tool, client: ExtensionClient): ToolListing | undefined
   /**
@@ -82,8 +92,16 @@ export interface ExtensionDefinition {
   readonly listen?: Readonly<
     Record<string, (value: unknown, call: Call) => ExtensionStream | Promise<ExtensionStream>>
   >
-  /** Called when the server is first served, before it receives a message; `report` writes to the log of the process. */
-  start?(server: Server, report: (entry: LogEntry) => void): void
+  /**
+   * Whether the server has it now (default: always). If not, it is neither declared nor served, and `settings` of clients
+   * are undefined. Called often, while the server is served.
+   */
+  available?(): boolean
+  /**
+   * Called when the server is first served, before it receives a message; `report` writes to the log of the process.
+   * What it throws is thrown by the transport.
+   */
+  start?(server: Server, report: (entry: LogEntry) => void, serving: Serving): void
   /** Called when the last transport has stopped serving it. */
   stop?(): void | Promise<void>
 }
@@ -106,7 +124,7 @@ export interface CoreNames {
 
 const NAMES = {
   members: namesOf<ExtensionDefinition>()(
-    'id revisions settings requires methods resultTypes toolFields listTool callTool listen start stop',
+    'id revisions settings requires clientDeclares methods resultTypes toolFields toolResources listTool callTool listen available start stop',
   ),
   methodMembers: namesOf<ExtensionMethod>()(
     'serve nameParam paramHeaders mayRequireInput urgent cache stream session',
@@ -178,14 +196,17 @@ export class Extensions {
     return this.#all.values()
   }
 
-  isIn({ revisions }: Extension, { id }: Revision): boolean {
-    return revisions === undefined || revisions.includes(id)
+  /** Whether an extension is part of a revision, and available. */
+  isIn(extension: Extension, { id }: Revision): boolean {
+    const { revisions } = extension
+    if (revisions !== undefined && !revisions.includes(id)) return false
+    return extension.available === undefined || isAvailable(extension.available(), extension)
   }
 
-  /** Throws if the client has not declared the extension. */
+  /** Throws if the client has not declared the extension, and must. */
   requireDeclared(extension: Extension, connection: ClientContext): void {
-    const { id } = extension
-    if (this.#clientOf(extension, connection).settings !== undefined) return
+    const { id, clientDeclares = true } = extension
+    if (!clientDeclares || this.#clientOf(extension, connection).settings !== undefined) return
     throw new RpcError(
       MISSING_CLIENT_CAPABILITY,
       `This request needs the extension ${id}; declare it in the client's capabilities`,
@@ -198,7 +219,7 @@ export class Extensions {
     const settings = isObject(declared) ? declared[extension.id] : undefined
     return {
       caller,
-      settings: this.isIn(extension, revision) && isObject(settings) ? settings : undefined,
+      settings: isObject(settings) && this.isIn(extension, revision) ? settings : undefined,
     }
   }
 
@@ -207,6 +228,11 @@ export class Extensions {
     const known = this.#all.filter((extension) => this.isIn(extension, revision))
     if (known.length === 0) return {}
     return { extensions: Object.fromEntries(known.map(({ id, settings = {} }) => [id, settings])) }
+  }
+
+  /** The resources that the extensions need for a tool. */
+  toolResources(tool: Tool): Resource[] {
+    return this.#all.flatMap((extension) => extension.toolResources?.(tool) ?? [])
   }
 
   /** Whether tools are listed differently for different clients. */
@@ -321,8 +347,12 @@ export class Extensions {
   }
 
   /** Starts the extensions for the first user of the server; the last one to call the returned function stops them. */
-  acquire(server: Server, report: (entry: LogEntry) => void): () => Promise<void> {
-    if (this.#users === 0) this.#start(server, report)
+  acquire(
+    server: Server,
+    report: (entry: LogEntry) => void,
+    serving: Serving,
+  ): () => Promise<void> {
+    if (this.#users === 0) this.#start(server, report, serving)
     this.#users++
     let used = true
     return async () => {
@@ -333,11 +363,11 @@ export class Extensions {
   }
 
   /** Throws what an extension throws, after the ones before it are stopped. */
-  #start(server: Server, report: (entry: LogEntry) => void): void {
+  #start(server: Server, report: (entry: LogEntry) => void, serving: Serving): void {
     const started: Extension[] = []
     for (const extension of this.#all)
       try {
-        const returned: unknown = extension.start?.(server, report)
+        const returned: unknown = extension.start?.(server, report, serving)
         started.push(extension)
         callHook(
           () => returned,
@@ -355,6 +385,13 @@ function problemOf(problem: unknown, id: string): string | undefined {
   if (problem === undefined || typeof problem === 'string') return problem
   callHook(() => problem, ignore)
   throw new TypeError(`Extension ${id}: a check of "toolFields" must return a string or undefined`)
+}
+
+/** What `available` says; its type does not hold in JavaScript. */
+function isAvailable(available: unknown, { id }: Extension): boolean {
+  if (typeof available === 'boolean') return available
+  callHook(() => available, ignore)
+  throw new TypeError(`Extension ${id}: available must return true or false`)
 }
 
 function listingOf(listing: unknown, { id }: Extension): ToolListing | undefined {

@@ -278,10 +278,12 @@ function matchExpression(
 ): boolean {
   const style = styleOf(expression)
   if (text === '' && style.first !== '') return true
-  const pieces = text.slice(style.first.length).split(style.separator)
-  return style.named
-    ? matchNamed(expression.variables, pieces, found)
-    : matchListed(expression.variables, pieces, found)
+  const { variables } = expression
+  const rest = text.slice(style.first.length)
+  // Where reserved characters are not encoded, a comma is part of the value, as in `{+path}`.
+  const whole = style.reserved && variables.length === 1 && variables[0]?.explode === false
+  const pieces = whole ? [rest] : rest.split(style.separator)
+  return style.named ? matchNamed(variables, pieces, found) : matchListed(variables, pieces, found)
 }
 
 function matchNamed(

@@ -2,10 +2,16 @@ import { stringMemory } from './bytes.js'
 
 /** An event of a stream, as it is stored for clients that reconnect. */
 export interface StoredEvent {
-  /** 1 for the first event of a stream, then increasing. */
+  /** 1 for the first event of a stream, then increasing. 0 is not sent: it has the ids of the requests that the stream responds to. */
   readonly number: number
   /** The JSON-RPC message. */
   readonly frame: string
+}
+
+/** The session of a stream, as the process that appends to it has it. */
+export interface EventWriter {
+  readonly session: string
+  readonly generation: number
 }
 
 /**
@@ -16,16 +22,23 @@ export interface StoredEvent {
 export interface EventStore {
   /**
    * Appends an event to a stream, which it creates. Appending the same number again has no effect. The store may delete
-   * the stream when nothing was appended for `ttl` milliseconds, and may evict its oldest events.
+   * the stream when nothing was appended for `ttl` milliseconds, and may evict its oldest events, but not number 0.
+   * Where it knows that the session has a higher generation than its writer, or was deleted, it stores nothing and
+   * returns false: another process has taken over or ended the session.
    */
-  append(stream: string, event: StoredEvent, ttl: number): void | Promise<void>
+  append(
+    stream: string,
+    event: StoredEvent,
+    ttl: number,
+    writer?: EventWriter,
+  ): boolean | void | Promise<boolean | void>
   /**
    * The stored events with a number above `after`, in order; empty if there are none. A store may return only the
    * first of them: it is then called again with the number of the last one.
    */
   read(stream: string, after: number): readonly StoredEvent[] | Promise<readonly StoredEvent[]>
-  /** Deletes a stream. An unknown stream is not an error. */
-  delete(stream: string): void | Promise<void>
+  /** Deletes a stream, unless the session has a higher generation than `writer`. An unknown stream is not an error. */
+  delete(stream: string, writer?: EventWriter): void | Promise<void>
 }
 
 interface StoredStream {
@@ -75,7 +88,9 @@ export class MemoryEventStore implements EventStore {
     stream.events.push({ event, bytes })
     this.#resize(stream, bytes)
     // Never evicts the newest event: it may be the response that a client reconnects for.
-    while (stream.bytes > this.#maxBytesPerStream && stream.events.length > 1) this.#evict(stream)
+    const kept = stream.events[0]?.event.number === 0 ? 2 : 1
+    while (stream.bytes > this.#maxBytesPerStream && stream.events.length > kept)
+      this.#evict(stream)
     for (const [oldestName, oldest] of this.#streams) {
       if (this.#bytes <= this.#maxBytes) break
       while (this.#bytes > this.#maxBytes && oldest.events.length > 0) this.#evict(oldest)
@@ -97,7 +112,9 @@ export class MemoryEventStore implements EventStore {
   }
 
   #evict(stream: StoredStream): void {
-    const oldest = stream.events.shift()
+    // Number 0 says which requests the stream responds to.
+    const first = stream.events[0]?.event.number === 0 && stream.events.length > 1 ? 1 : 0
+    const [oldest] = stream.events.splice(first, 1)
     if (oldest !== undefined) this.#resize(stream, -oldest.bytes)
   }
 

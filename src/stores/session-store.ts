@@ -1,4 +1,5 @@
 import { stringMemory } from './bytes.js'
+import type { SessionOwnership } from './session-ownership.js'
 
 /** A session as it is stored. */
 export interface SessionRecord {
@@ -15,6 +16,8 @@ export interface SessionRecord {
 export interface SessionStore {
   /** Set if only this process can read the store: then the secret part of session ids is stored without hashing it. */
   readonly inProcess?: boolean
+  /** Set if several processes serve the sessions of this store at the same time: which of them serves which. */
+  readonly ownership?: SessionOwnership
   /** The stored session; undefined if it is unknown, expired or deleted. */
   get(name: string): SessionRecord | undefined | Promise<SessionRecord | undefined>
   /**
@@ -22,8 +25,11 @@ export interface SessionStore {
    * session has a higher generation or was deleted: another process has restored or ended it. Must be atomic.
    */
   set(name: string, record: SessionRecord, ttl: number): boolean | Promise<boolean>
-  /** Deletes a session. For `ttl` milliseconds `set` returns false for this name. An unknown session is not an error. */
-  delete(name: string, ttl: number): void | Promise<void>
+  /**
+   * Deletes a session. For `ttl` milliseconds `set` returns false for this name. An unknown session is not an error.
+   * With `generation`, it returns false, and deletes nothing, if the stored session has a higher one.
+   */
+  delete(name: string, ttl: number, generation?: number): boolean | void | Promise<boolean | void>
 }
 
 export interface MemorySessionStoreOptions {
@@ -88,7 +94,8 @@ export class MemorySessionStore implements SessionStore {
     return true
   }
 
-  delete(name: string, ttl: number): void {
+  delete(name: string, ttl: number, generation = Infinity): boolean {
+    if ((this.get(name)?.generation ?? 0) > generation) return false
     this.#remove(name)
     const now = Date.now()
     this.#deleted.delete(name)
@@ -97,6 +104,7 @@ export class MemorySessionStore implements SessionStore {
       if (this.#deleted.size <= this.#maxSessions && expires > now) break
       this.#deleted.delete(oldest)
     }
+    return true
   }
 
   #remove(name: string): void {

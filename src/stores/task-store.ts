@@ -1,5 +1,3 @@
-import { stringMemory } from './bytes.js'
-
 /** A task as it is stored. The store does not read `state`. */
 export interface StoredTask {
   /** A digest of the task id; it gives no access to the task. */
@@ -10,19 +8,20 @@ export interface StoredTask {
   readonly expires: number
   /** Whether it is to be run: then `claim` returns it to one process. */
   readonly runnable: boolean
-  /** 1, and one more with each change. */
+  /** 1, and one more with each change. Claims do not change it. */
   readonly version: number
   readonly state: string
 }
 
 /** A task to run, with everything that was appended to it. */
 export interface ClaimedTask extends StoredTask {
+  /** In the order in which they were appended. */
   readonly entries: readonly string[]
 }
 
 export interface NewTask extends Omit<StoredTask, 'version'> {
   readonly entries: readonly string[]
-  /** Whether this process runs it already. */
+  /** Whether this process runs it already: it is stored with a claim of this process. */
   readonly claimed: boolean
 }
 
@@ -33,220 +32,65 @@ export interface TaskChange {
   readonly append?: readonly string[]
   /** Whether its entries are deleted: it has ended and will not be run again. */
   readonly clear?: boolean
+  /** Whether its claim ends, so that it can be claimed again. */
+  readonly release?: boolean
+}
+
+/** What an operator wants done with a task. */
+export interface TaskCommand {
+  readonly command: 'cancel' | 'retry'
+  readonly name: string
 }
 
 /**
- * Stores tasks. A store may return values or promises; what a method has stored must survive whatever the store is meant
- * to survive before the method returns. Every method is atomic.
+ * Stores tasks. A method may return a value or a promise. Every method is atomic: it takes effect as a whole or not at
+ * all, and methods that run at the same time, in this process or another, take effect one after the other.
+ *
+ * What a method has stored survives whatever the store is meant to survive before the method returns, and every later
+ * `get`, in any process, sees it. A method that throws or rejects may have taken effect or not: the caller reads the task
+ * and tries again. A method that does not return holds up its tasks, so a store over a network needs a timeout.
+ *
+ * A claim is the right of one process to run a task. It ends with a change that says so, with `release`, and when the
+ * process ends, however it ends; a store that cannot see that lets claims expire that are not renewed. A process that has
+ * lost a claim without noticing is harmless: whoever claims the task next changes it before running it, so the version
+ * refuses changes that were based on an older state.
  */
 export interface TaskStore {
-  /** Stores a new task. Returns false, and stores nothing, if a limit is reached. */
+  /**
+   * Called before all other methods when a server is first served, and again when it is served after `close`. Throws or
+   * rejects if this process cannot use the store, for example because it is for one process and another one uses it: then
+   * there are no tasks, and it is called again later.
+   */
+  open?(): void | Promise<void>
+  /** Called after `release` when the server is no longer served: closes connections and files. */
+  close?(): void | Promise<void>
+  /** Stores a new task. Returns false, and stores nothing, if a limit is reached or the name is in use. */
   create(task: NewTask): boolean | Promise<boolean>
   /** The task; undefined if it is unknown or has expired. */
   get(name: string): StoredTask | undefined | Promise<StoredTask | undefined>
   /**
-   * Changes a task. `conflict`, and nothing is changed: its version is another one, or it is unknown or has expired.
-   * `full`: the change needs more room than the limits leave. A change that makes a task smaller is never refused so.
+   * Changes a task (compare-and-set). `conflict`, and nothing is changed: its version is another one, or it is unknown or
+   * has expired. `full`, and nothing is changed: the change needs more room than the limits leave. A change that makes a
+   * task smaller is never refused so, nor one whose state and entries have less than 2000 bytes: a task can always end.
    */
   change(
     name: string,
     version: number,
     change: TaskChange,
   ): 'changed' | 'conflict' | 'full' | Promise<'changed' | 'conflict' | 'full'>
-  /** Claims at most `limit` tasks that are to be run and that no process has claimed, oldest first. */
+  /**
+   * Claims at most `limit` tasks that are to be run, have not expired and are not claimed. The one that has waited longest
+   * comes first: since it was created, became runnable or lost its claim.
+   */
   claim(limit: number): readonly ClaimedTask[] | Promise<readonly ClaimedTask[]>
-  /** Gives up the claims of this process. The store also ends the claims of a process that has crashed. */
+  /** Ends the claims of this process. */
   release(): void | Promise<void>
-  /** Calls a function with the name of each task that was changed, by any process. Returns a function that ends this. */
+  /**
+   * Calls a function with the name of each task that was changed, or has become claimable, by any process. It may be
+   * called late, more than once, and while the change is being stored: the listener reads the task. Returns a function
+   * that ends this.
+   */
   subscribe(changed: (name: string) => void): () => void
-}
-
-export interface MemoryTaskStoreOptions {
-  /** Maximum number of tasks (default 10,000). */
-  maxTasks?: number
-  /** Maximum bytes of all tasks (default 64 MiB). */
-  maxBytes?: number
-  /** Maximum number of tasks of one principal (default 1000); callers without authentication count as one. */
-  maxTasksPerOwner?: number
-  /** Maximum bytes of the tasks of one principal (default 16 MiB). */
-  maxBytesPerOwner?: number
-}
-
-/** A task in memory. Only `claimed` changes. */
-export interface TaskEntry extends ClaimedTask {
-  claimed: boolean
-  readonly bytes: number
-}
-
-/** The bytes that every task is charged at least, so that a small change always fits. */
-const MINIMUM = 4096
-/** Approximate memory of a task and of an entry beside their text. */
-const OVERHEAD = 500
-const ENTRY = 32
-
-/** How often expired tasks are looked for, in milliseconds. */
-const SWEEP = 60_000
-
-/** Stores tasks in this process: they end with it. */
-export class MemoryTaskStore implements TaskStore {
-  readonly #options: Required<MemoryTaskStoreOptions>
-  readonly #tasks = new Map<string, TaskEntry>()
-  /** Names of tasks that are to be run and not claimed. */
-  readonly #due = new Set<string>()
-  readonly #owners = new Map<string, { tasks: number; bytes: number }>()
-  readonly #listeners = new Set<(name: string) => void>()
-  #bytes = 0
-  #swept = 0
-
-  constructor({
-    maxTasks = 10_000,
-    maxBytes = 64 * 1024 * 1024,
-    maxTasksPerOwner = 1000,
-    maxBytesPerOwner = 16 * 1024 * 1024,
-  }: MemoryTaskStoreOptions = {}) {
-    this.#options = { maxTasks, maxBytes, maxTasksPerOwner, maxBytesPerOwner }
-    for (const [option, value] of Object.entries(this.#options))
-      if (!(typeof value === 'number' && value >= 1))
-        throw new TypeError(`MemoryTaskStore: "${option}" must be a number above 0`)
-  }
-
-  /** Number of stored tasks, with those that have expired but are not deleted yet. */
-  get size(): number {
-    return this.#tasks.size
-  }
-
-  /** Bytes that all tasks are charged. */
-  get bytes(): number {
-    return this.#bytes
-  }
-
-  create({ claimed, ...task }: NewTask): boolean {
-    const bytes = memoryOf(task)
-    if (!this.#fits(task.owner, bytes, 1)) this.#sweep()
-    else if (Date.now() - this.#swept > SWEEP) this.#sweep()
-    if (!this.#fits(task.owner, bytes, 1) || this.#tasks.has(task.name)) return false
-    this.#put({ ...task, version: 1, claimed: claimed && task.runnable, bytes })
-    return true
-  }
-
-  get(name: string): StoredTask | undefined {
-    const found = this.#find(name)
-    if (found === undefined) return undefined
-    const { owner, expires, runnable, version, state } = found
-    return { name, owner, expires, runnable, version, state }
-  }
-
-  change(
-    name: string,
-    version: number,
-    { state, runnable, append = [], clear = false }: TaskChange,
-  ): 'changed' | 'conflict' | 'full' {
-    const before = this.#find(name)
-    if (before === undefined || before.version !== version) return 'conflict'
-    const entries = clear ? [] : [...before.entries, ...append]
-    const changed = { ...before, state, runnable, entries, version: version + 1 }
-    const bytes = memoryOf(changed)
-    const growth = bytes - before.bytes
-    if (growth > 0 && !this.#fits(before.owner, growth, 0)) return 'full'
-    this.#remove(name)
-    this.#put({ ...changed, claimed: before.claimed && runnable, bytes })
-    for (const listener of this.#listeners) listener(name)
-    return 'changed'
-  }
-
-  claim(limit: number): readonly ClaimedTask[] {
-    const claimed: ClaimedTask[] = []
-    for (const name of this.#due) {
-      if (claimed.length >= limit) break
-      this.#due.delete(name)
-      const found = this.#find(name)
-      if (found === undefined) continue
-      found.claimed = true
-      claimed.push(found)
-    }
-    return claimed
-  }
-
-  release(): void {
-    for (const task of this.#tasks.values()) {
-      if (!task.claimed) continue
-      task.claimed = false
-      this.#due.add(task.name)
-    }
-  }
-
-  /** All tasks that have not expired; for stores that keep a copy elsewhere. */
-  *entries(): Generator<TaskEntry> {
-    for (const name of this.#tasks.keys()) {
-      const found = this.#find(name)
-      if (found !== undefined) yield found
-    }
-  }
-
-  entry(name: string): TaskEntry | undefined {
-    return this.#find(name)
-  }
-
-  /** Puts a task back as it was, whatever the limits are. */
-  restore(name: string, task: Omit<TaskEntry, 'bytes'> | undefined): void {
-    this.#remove(name)
-    if (task !== undefined) this.#put({ ...task, bytes: memoryOf(task) })
-  }
-
-  subscribe(changed: (name: string) => void): () => void {
-    this.#listeners.add(changed)
-    return () => void this.#listeners.delete(changed)
-  }
-
-  #fits(owner: string, bytes: number, tasks: number): boolean {
-    const { maxTasks, maxBytes, maxTasksPerOwner, maxBytesPerOwner } = this.#options
-    const own = this.#owners.get(owner) ?? { tasks: 0, bytes: 0 }
-    return (
-      this.#tasks.size + tasks <= maxTasks &&
-      this.#bytes + bytes <= maxBytes &&
-      own.tasks + tasks <= maxTasksPerOwner &&
-      own.bytes + bytes <= maxBytesPerOwner
-    )
-  }
-
-  #find(name: string): TaskEntry | undefined {
-    const found = this.#tasks.get(name)
-    if (found === undefined || found.expires > Date.now()) return found
-    this.#remove(name)
-    return undefined
-  }
-
-  #put(task: TaskEntry): void {
-    this.#tasks.set(task.name, task)
-    if (task.runnable && !task.claimed) this.#due.add(task.name)
-    this.#charge(task.owner, task.bytes, 1)
-  }
-
-  #remove(name: string): void {
-    const task = this.#tasks.get(name)
-    if (task === undefined) return
-    this.#tasks.delete(name)
-    this.#due.delete(name)
-    this.#charge(task.owner, -task.bytes, -1)
-  }
-
-  #charge(owner: string, bytes: number, tasks: number): void {
-    const own = this.#owners.get(owner) ?? { tasks: 0, bytes: 0 }
-    own.tasks += tasks
-    own.bytes += bytes
-    this.#bytes += bytes
-    if (own.tasks === 0) this.#owners.delete(owner)
-    else this.#owners.set(owner, own)
-  }
-
-  #sweep(): void {
-    this.#swept = Date.now()
-    for (const name of this.#tasks.keys()) this.#find(name)
-  }
-}
-
-function memoryOf({ name, owner, state, entries }: Omit<ClaimedTask, 'version'>): number {
-  let bytes = OVERHEAD + stringMemory(name) + stringMemory(owner) + stringMemory(state)
-  for (const entry of entries) bytes += ENTRY + stringMemory(entry)
-  return Math.max(bytes, MINIMUM)
+  /** Calls a function with each command of an operator, if the store has a way to send them. Returns a function that ends this. */
+  receiveCommands?(run: (command: TaskCommand) => void): () => void
 }

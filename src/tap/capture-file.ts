@@ -1,5 +1,11 @@
 import { type Stats, closeSync, constants, openSync, statSync, write, writeSync } from 'node:fs'
-import { type CaptureRecord, captureHeader, encodeRecord } from '../capture/format.js'
+import {
+  type CaptureRecord,
+  type Direction,
+  type Transport,
+  captureHeader,
+  encodeRecord,
+} from '../capture/format.js'
 import { VERSION } from '../version.js'
 import { type RecordedBytes, encodeBytes, encodedSize } from './chunk-encoder.js'
 
@@ -14,6 +20,8 @@ const CLOSE_TIMEOUT = 2000
 const MAX_NUMBER = 1000
 
 export interface CaptureFileOptions {
+  /** What is recorded (default stdio). */
+  transport?: Transport
   /** Maximum bytes of the file; beyond that, only events are written. */
   maxBytes: number
   /** Called once, if the capture cannot be written. */
@@ -61,7 +69,7 @@ export class CaptureFile {
     } catch (error) {
       options.failed(error as Error) // thrown by node:fs
     }
-    this.#add(captureHeader(new Date(), `ccmcp ${VERSION}`))
+    this.#add(captureHeader(new Date(), `ccmcp ${VERSION}`, options.transport))
     // If this process ends early, by an error.
     process.on('exit', this.#flushSync)
   }
@@ -71,13 +79,12 @@ export class CaptureFile {
     const ns = this.#ns()
     const offset = this.#offsets[source]
     this.#offsets[source] += bytes.length
-    if (this.#descriptor === undefined) return
-    if (this.#size >= this.#options.maxBytes) return this.#drop(source, bytes, 'the maximum size')
-    if (this.#waiting + bytes.length > MAX_WAITING)
-      return this.#drop(source, bytes, 'the disk is too slow')
-    this.#isDropping = false
-    this.#waiting += bytes.length
-    this.#add({ type: 'bytes', source, ns, offset, bytes })
+    this.#record({ type: 'bytes', source, ns, offset, bytes })
+  }
+
+  /** Records bytes of the body of an HTTP request (`in`) or response (`out`). */
+  body(exchange: number, source: Direction, offset: number, bytes: Uint8Array): void {
+    this.#record({ type: 'bytes', source, ns: this.#ns(), offset, bytes, exchange })
   }
 
   event(event: string, members: Readonly<Record<string, unknown>> = {}): void {
@@ -101,6 +108,17 @@ export class CaptureFile {
 
   #ns(): number {
     return Math.round((performance.now() - this.#origin) * 1e6)
+  }
+
+  #record(recorded: RecordedBytes): void {
+    const { source, bytes } = recorded
+    if (this.#descriptor === undefined) return
+    if (this.#size >= this.#options.maxBytes) return this.#drop(source, bytes, 'the maximum size')
+    if (this.#waiting + bytes.length > MAX_WAITING)
+      return this.#drop(source, bytes, 'the disk is too slow')
+    this.#isDropping = false
+    this.#waiting += bytes.length
+    this.#add(recorded)
   }
 
   #drop(source: Source, { length }: Uint8Array, reason: string): void {
@@ -171,6 +189,7 @@ export class CaptureFile {
   }
 
   #end(): void {
+    process.off('exit', this.#flushSync)
     if (this.#descriptor === undefined) return
     try {
       closeSync(this.#descriptor)

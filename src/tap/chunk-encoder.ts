@@ -8,6 +8,8 @@ export interface RecordedBytes {
   ns: number
   offset: number
   bytes: Uint8Array
+  /** The HTTP request and response that they belong to. */
+  exchange?: number
 }
 
 /** An escaped control character has six bytes. */
@@ -31,11 +33,12 @@ export function encodedSize({ bytes }: RecordedBytes): number {
  * without decoding them. Returns the position after it.
  */
 export function encodeBytes(recorded: RecordedBytes, out: Buffer, start: number): number {
-  const { source, ns, offset, bytes } = recorded
+  const { source, ns, offset, bytes, exchange } = recorded
+  const within = exchange === undefined ? '' : `"exchange":${exchange},`
   const head =
     source === 'stderr'
       ? `{"type":"event","event":"stderr","ns":${ns},`
-      : `{"type":"chunk","dir":"${source}","ns":${ns},"offset":${offset},`
+      : `{"type":"chunk","dir":"${source}","ns":${ns},"offset":${offset},${within}`
   let at = start + out.write(head, start, 'latin1')
   if (isUtf8(bytes)) {
     at += out.write('"text":"', at, 'latin1')

@@ -63,6 +63,8 @@ export async function tapStdio(
 async function connect(child: ChildProcess, capture: CaptureFile): Promise<Exit> {
   const { stdin, stdout, stderr } = child
   if (stdin === null || stdout === null || stderr === null) throw new Error('no pipes') // not with stdio: 'pipe'
+  const exiting = exited(child)
+  if (child.pid === undefined) return await exiting
   forward(process.stdin, stdin, {
     copy: (bytes) => capture.bytes('in', bytes),
     ended: () => {
@@ -92,7 +94,7 @@ async function connect(child: ChildProcess, capture: CaptureFile): Promise<Exit>
   const closed = new Promise<void>((resolve) => {
     child.on('close', () => resolve())
   })
-  const exit = await exited(child)
+  const exit = await exiting
   capture.event('exit', { ...exit })
   await drained(closed, [output, errors])
   return exit

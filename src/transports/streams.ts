@@ -41,7 +41,8 @@ export interface StreamOptions {
   maxRetained?: number
   /**
    * For clients. Reads also while the other side does not: a server may read no further request until its responses are
-   * read. And after writing has failed: the last messages of the server may say why.
+   * read. And after writing has failed, until the input ends: the last messages of the server may say why. (A socket that
+   * is both streams is destroyed by Node when writing fails, and has no last messages.)
    */
   keepReading?: boolean
 }
@@ -60,7 +61,7 @@ const encoder = new TextEncoder()
  * A channel over two byte streams, such as stdin and stdout. All messages sent in one turn of the event loop are one
  * write. While the other side does not read, nothing is read from it, so that its responses cannot fill the memory.
  *
- * `closed` is called if writing fails. The end of the input is `ended` instead, because the other side may still read
+ * `closed` is called if writing fails; with `keepReading`, at the end of the input. Otherwise that is only `ended`, because the other side may still read
  * responses. The streams belong to the caller: `close` neither ends nor destroys them, and removes all listeners. Their
  * owner needs an `error` listener of its own.
  */
@@ -130,6 +131,7 @@ export class StreamChannel implements Channel {
       for (const event of ['end', 'close', 'error'] as const) this.#input.off?.(event, end)
     }
     if (this.#input.readableEnded === true || this.#input.destroyed === true) process.nextTick(end)
+    if (this.#keepReading) void this.ended.then(() => receiver.closed(this.#failed))
     this.#resume() // it may have been paused by its owner
   }
 
@@ -280,13 +282,15 @@ export class StreamChannel implements Channel {
     this.#queue = []
     this.#responses = []
     this.#unreadResponses = 0
+    this.#release()
     if (this.#keepReading) {
       this.#blocked = false
       this.#deliver()
       this.#resume()
-    } else this.stop()
-    this.#release()
-    this.#receiver?.closed(error)
+    } else {
+      this.stop()
+      this.#receiver?.closed(error)
+    }
   }
 
   #release(): void {

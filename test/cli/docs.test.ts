@@ -10,8 +10,10 @@ import { variableOf } from '../../src/cli/options.js'
 import { playCommand } from '../../src/cli/play.js'
 import { prompt } from '../../src/cli/prompt.js'
 import { read } from '../../src/cli/read.js'
+import { resume } from '../../src/cli/resume.js'
 import { serve } from '../../src/cli/serve.js'
 import { subscribe } from '../../src/cli/subscribe.js'
+import { tasksCommand } from '../../src/cli/tasks.js'
 import { CCMCP, ROOT } from '../stdio/child.js'
 import { ccmcp } from './command.js'
 
@@ -54,12 +56,14 @@ describe.each(
   Object.entries({
     list,
     call,
+    resume,
     read,
     prompt,
     subscribe,
     play: playCommand,
     login: loginCommand,
     logout: logoutCommand,
+    tasks: tasksCommand,
   }),
 )('ccmcp %s', (name, command) => {
   const written = rows.filter(

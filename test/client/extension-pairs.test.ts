@@ -258,3 +258,49 @@ it('explains a response that needs input where the extension does not say so', a
     'a method of an extension may if its "methods" say so',
   )
 })
+
+describe('the members of an extension', () => {
+  it('are added to the client, with their types', async () => {
+    const extended: ClientExtension<{ note(name: string): Promise<unknown> }> = {
+      id: ID,
+      connected: ({ request }) => ({ note: (note) => request('notes/get', { note }) }),
+    }
+    const silent = { id: 'com.example/silent', connected: () => {} }
+    await using connected = await connect(memory(notes().server), {
+      extensions: [silent, extended],
+    })
+    expect(await connected.note('a')).toMatchObject({ note: 'a' })
+    await connected.close()
+    await expect(connected.note('a')).rejects.toMatchObject({ code: 'CHANNEL_CLOSED' })
+  })
+
+  it('fail the connection if they cannot be made', async () => {
+    const { server } = notes()
+    const fails = () => {
+      throw new Error('boom')
+    }
+    await expect(open(memory(server), client({ connected: fails }))).rejects.toThrow('boom')
+  })
+})
+
+it('rejects a method of an extension in a revision that it does not name', async () => {
+  const { server } = notes()
+  const [older = ''] = handshakeRevisions.map(({ id }) => id)
+  await using connected = await open(memory(server), client({ revisions: [newest.id] }), {
+    revision: older,
+  })
+  await expect(connected.request('notes/get', { note: 'a' })).rejects.toMatchObject({
+    code: 'NOT_SUPPORTED',
+  })
+})
+
+it('is not accepted where the server acknowledges a part of the list', async () => {
+  const { server } = notes({
+    listen: {
+      notes: () => ({ acknowledged: ['a'], start: () => {}, stop: () => {} }),
+    },
+  })
+  await using connected = await open(memory(server))
+  await connected.listen('notes', ['a'])
+  await expect(connected.listen('notes', ['b'])).rejects.toMatchObject({ code: 'NOT_SUPPORTED' })
+})

@@ -3,6 +3,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { REFUSED, authorizerOf, useTool } from './client-authorization.mjs'
+import { skillsScenario } from './client-skills.mjs'
 
 const {
   MCP_CONFORMANCE_SCENARIO: scenario = '',
@@ -89,7 +90,8 @@ function elicit({ requestedSchema = {} }) {
 }
 
 const authorizer = await authorizerOf(scenario, context)
-const run = SCENARIOS[scenario] ?? (authorizer === undefined ? undefined : useTool)
+const skills = await skillsScenario(scenario)
+const run = SCENARIOS[scenario] ?? skills?.run ?? (authorizer === undefined ? undefined : useTool)
 if (run === undefined) {
   process.stderr.write(`Unknown scenario: ${scenario}\n`)
   process.exit(1)
@@ -101,6 +103,7 @@ async function runScenario() {
     elicit,
     sample: () => ({ model: 'none', role: 'assistant', content: { type: 'text', text: '…' } }),
     roots: () => [],
+    extensions: skills?.extensions ?? [],
   })
   try {
     // The client finds out what the server supports; one of the servers chooses an earlier revision.

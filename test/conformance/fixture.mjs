@@ -1,5 +1,7 @@
 // The server that the official conformance suite requires, on the public API of
 // the built package. The suite defines its names, URIs and texts.
+import { fileURLToPath } from 'node:url'
+import { skills } from 'ccmcp/skills'
 import {
   RpcError,
   ToolError,
@@ -509,7 +511,7 @@ export function conformanceServer() {
     name: 'ccmcp-conformance',
     version: '1.0.0',
     tools: [...plain, ...lively, ...asking, ...rounds, ...changing, ...inTasks],
-    extensions: [tasks()],
+    extensions: [tasks(), skills({ folder: fileURLToPath(new URL('skills', import.meta.url)) })],
     resources,
     prompts,
   })

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { skillsServerLegs } from './skills-legs.mjs'
 import {
   checkScored,
   folder,
@@ -126,6 +127,7 @@ export async function serverLegs(transport, file, node) {
       const args = ['--url', subject.url, '--requirements', revision]
       judge(transport, revision, await runSuite(node, 'server', args))
     }
+    await skillsServerLegs(transport, subject.url, node)
     for (const [name, difference] of await compareTexts(subject.url))
       problems.push(`${transport} ${name}: ${difference}`)
   } finally {

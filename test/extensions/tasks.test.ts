@@ -1,17 +1,10 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import {
-  type Call,
-  RpcError,
-  type Tool,
-  ToolError,
-  createServer,
-  form,
-  tool,
-} from '../../src/index.js'
+import { RpcError, type Tool, ToolError, createServer, form, tool } from '../../src/index.js'
 import { MemoryTaskStore, type TasksOptions, tasks } from '../../src/tasks.js'
 import { onStillClock } from '../clock.js'
 import { answers, initialize } from '../drive.js'
 import { RawClient, TASKS, accept } from './raw-client.js'
+import { controlled, serverOf, until } from './task-server.js'
 
 const NAME = {
   type: 'object',
@@ -19,9 +12,6 @@ const NAME = {
   required: ['name'],
 } as const
 const TEXT = { type: 'object', properties: { text: { type: 'string' } } } as const
-
-const serverOf = (tools: readonly Tool[], options: TasksOptions = {}) =>
-  createServer({ name: 'x', version: '1', tools, extensions: [tasks(options)] })
 
 const open: RawClient[] = []
 function clientOf(...given: ConstructorParameters<typeof RawClient>): RawClient {
@@ -32,32 +22,6 @@ function clientOf(...given: ConstructorParameters<typeof RawClient>): RawClient 
 afterEach(async () => {
   for (const client of open.splice(0)) await client.close()
 })
-
-/** Waits in turns of the event loop, whatever the clock is. */
-async function until(condition: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 10_000 && !condition(); turn++)
-    await new Promise((resolve) => setImmediate(resolve))
-  expect(condition()).toBe(true)
-}
-
-/** A handler that waits until it is told what to do. */
-function controlled() {
-  const runs: {
-    call: Call
-    resolve: (value: unknown) => void
-    reject: (error: unknown) => void
-  }[] = []
-  const run = (_: unknown, call: Call) =>
-    new Promise<unknown>((resolve, reject) => {
-      call.signal.addEventListener('abort', () => reject(call.signal.reason as Error))
-      runs.push({ call, resolve, reject })
-    })
-  const begun = async (index = 0) => {
-    await until(() => runs.length > index)
-    return runs[index] as (typeof runs)[number] // it has begun
-  }
-  return { run, runs, begun }
-}
 
 const echo = tool({
   name: 'echo',
@@ -260,6 +224,58 @@ describe('a tool that may be called as a task', () => {
     expect(effects).toEqual(['first', 'second'])
     expect(new Set(seen.map((each) => (each as [string])[0])).size).toBe(1)
     expect(seen.map((each) => (each as [string, number])[1])).toEqual([1, 2, 3])
+  })
+
+  it('keeps an answer of the call that its handler asks for after the hand-over', async () => {
+    const proceeds: (() => void)[] = []
+    const job = after(async (_, call) => {
+      if (call.attempt === 2) await new Promise<void>((resolve) => proceeds.push(resolve))
+      const { one } = await call.ask({ one: form({ message: '1?', schema: NAME }) })
+      const { two } = await call.ask({ two: form({ message: '2?', schema: NAME }) })
+      return `${one.name} ${two.name}`
+    }, 60_000)
+    const server = serverOf([job])
+    const client = clientOf(server)
+    const { requestState } = await client.call('job')
+    server.tools.update('job', { task: { mode: 'may', after: 1, poll: 5 } })
+    const inputResponses = { one: accept({ name: 'Ada' }) }
+    const params = { name: 'job', arguments: {}, requestState, inputResponses }
+    const { taskId = '' } = await client.request('tools/call', params)
+    proceeds[0]?.()
+    const { inputRequests = {} } = await client.until(taskId, 'input_required')
+    expect(Object.values(inputRequests)).toMatchObject([{ params: { message: '2?' } }])
+    const [key = ''] = Object.keys(inputRequests)
+    await client.update(taskId, { [key]: accept({ name: 'Lovelace' }) })
+    const { result } = await client.until(taskId, 'completed')
+    expect(result?.content).toEqual([{ type: 'text', text: 'Ada Lovelace' }])
+  })
+
+  it('has the answers of the request that makes it a task', async () => {
+    const job: Tool = {
+      name: 'job',
+      input: { type: 'object' },
+      task: { mode: 'may', after: 0 },
+      async run(_, call) {
+        const { who } = await call.ask({ who: form({ message: 'Who?', schema: NAME }) })
+        return `Hello, ${who.name}!`
+      },
+    }
+    const store = new MemoryTaskStore({ maxTasks: 1 })
+    const client = clientOf(serverOf([job, { ...ask, name: 'fill' }], { store }))
+    const filling = await client.create('fill')
+    const { requestState } = await client.call('job')
+    expect(requestState).toBeDefined()
+    for (const { name } of store.entries()) store.restore(name, undefined)
+    const created = await client.request('tools/call', {
+      name: 'job',
+      arguments: {},
+      requestState,
+      inputResponses: { who: accept({ name: 'Ada' }) },
+    })
+    expect(created).toMatchObject({ resultType: 'task' })
+    const { result } = await client.until(created.taskId ?? '', 'completed')
+    expect(result?.content).toEqual([{ type: 'text', text: 'Hello, Ada!' }])
+    expect(filling).not.toBe(created.taskId)
   })
 
   it('stays a plain call if there is no room for its task', async () => {

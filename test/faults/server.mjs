@@ -1,59 +1,139 @@
-// A server with a journal of tasks that kills itself (SIGKILL) at its Nth operation on a file: within a write, before
-// or after a sync or a rename.   node server.mjs JOURNAL EFFECTS N
-import { appendFileSync } from 'node:fs'
-import files from 'node:fs/promises'
-import { syncBuiltinESMExports } from 'node:module'
+// A server with a journal of tasks on a disk that fails as a plan says:   node server.mjs JOURNAL LEDGER PLAN
+//
+//   {"kill": KIND, "at": N, "phase": PHASE}   kills the process (SIGKILL) at its Nth operation of a kind
+//   {"full": N, "times": M}                   refuses M writes from the Nth on, because the disk is full
+//   {}                                        does nothing
+import fs from 'node:fs'
 import { createServer, form, tool } from '../../dist/index.js'
+import { JournalTaskStore } from '../../dist/journal.js'
 import { serveStdio } from '../../dist/stdio.js'
+import { tasks } from '../../dist/tasks.js'
 
-const [journal, effects, last] = process.argv.slice(2)
-let operations = 0
-const count = () => {
-  if (++operations === Number(last)) process.kill(process.pid, 'SIGKILL')
+const [journal, ledger, plan] = process.argv.slice(2)
+const { kill, at = 1, phase, full = Infinity, times = 0 } = JSON.parse(plan)
+
+const die = () => process.kill(process.pid, 'SIGKILL')
+const counts = new Map()
+/** Counts an operation; returns the phase in which the process is killed, if it is this one. */
+function phaseOf(kind) {
+  const count = (counts.get(kind) ?? 0) + 1
+  counts.set(kind, count)
+  return kind === kill && count === at ? phase : undefined
 }
 
-const handle = await files.open(effects, 'a')
-const prototype = Object.getPrototypeOf(handle)
-await handle.close()
-const { write, datasync, sync } = prototype
-prototype.write = async function (bytes, offset, length, position) {
-  count()
-  const half = Math.ceil(length / 2)
-  await write.call(this, bytes, offset, half, position)
-  count()
-  if (half < length) await write.call(this, bytes, offset + half, length - half, position + half)
-  return { bytesWritten: length }
+/** Bytes of a write that are on the disk when the process is killed. */
+const TORN = {
+  before: () => 0,
+  first: () => 1,
+  half: (length) => Math.floor(length / 2),
+  last: (length) => length - 1,
+  after: (length) => length,
 }
-const around = (operation) =>
-  async function (...args) {
-    count()
-    await operation.apply(this, args)
-    count()
+
+const { openSync, write, writeFileSync, writeSync } = fs
+/** The files that a compaction writes before they are renamed. */
+const aside = new Set()
+fs.openSync = (path, ...rest) => {
+  const fd = openSync(path, ...rest)
+  if (String(path).endsWith('.new')) aside.add(fd)
+  else aside.delete(fd)
+  return fd
+}
+let writes = 0
+fs.write = (fd, bytes, offset, length, position, done) => {
+  const fatal = phaseOf(aside.has(fd) ? 'compact' : 'write')
+  if (fatal !== undefined) {
+    const torn = TORN[fatal](length)
+    if (torn > 0) writeSync(fd, bytes, offset, torn, position)
+    die()
   }
-prototype.datasync = around(datasync)
-prototype.sync = around(sync)
-files.rename = around(files.rename)
-syncBuiltinESMExports()
+  writes++
+  if (writes < full || writes >= full + times)
+    return write(fd, bytes, offset, length, position, done)
+  writeSync(fd, bytes, offset, Math.floor(length / 2), position)
+  setImmediate(done, Object.assign(new Error('ENOSPC: no space left'), { code: 'ENOSPC' }))
+}
+fs.writeFileSync = (file, content, ...rest) => {
+  const fatal = phaseOf(typeof file === 'number' ? 'create' : 'lock')
+  if (fatal === undefined) return writeFileSync(file, content, ...rest)
+  const bytes = Buffer.from(content)
+  writeFileSync(file, bytes.subarray(0, TORN[fatal](bytes.length)), ...rest)
+  die()
+}
+/** Operations with a callback or without, and the kinds under which they are counted. */
+const OTHERS = {
+  fdatasync: 'sync',
+  fsync: 'compact-sync',
+  rename: 'compact-rename',
+  fsyncSync: 'create-sync',
+  renameSync: 'rename',
+  ftruncateSync: 'cut',
+  fdatasyncSync: 'cut-sync',
+  linkSync: 'link',
+}
+for (const [name, kind] of Object.entries(OTHERS)) {
+  const operation = fs[name]
+  fs[name] = (...args) => {
+    const fatal = phaseOf(kind)
+    if (fatal === undefined) return operation(...args)
+    if (fatal === 'before') die()
+    if (name.endsWith('Sync')) {
+      try {
+        operation(...args)
+      } finally {
+        die()
+      }
+    }
+    operation(...args.slice(0, -1), die)
+  }
+}
 
-// Loaded after the functions were replaced.
-const { JournalTaskStore } = await import('../../dist/journal.js')
-const { tasks } = await import('../../dist/tasks.js')
+const note = (...words) => fs.appendFileSync(ledger, `${words.join(' ')}\n`)
+/** Large: the journal is soon compacted. */
+const value = 'x'.repeat(9000)
+async function step(call, name) {
+  await call.step(name, () => {
+    note('effect', call.key, name)
+    return value
+  })
+  note('recorded', call.key, name)
+}
 
 const schema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
-const effect = (call, step) =>
-  call.step(step, () => appendFileSync(effects, `${call.key} ${step}\n`))
-const work = tool({
-  name: 'work',
+const ask = tool({
+  name: 'ask',
   task: 'must',
   async run(_, call) {
-    await effect(call, 'first')
+    await step(call, 'first')
     const { who } = await call.ask({ who: form({ message: 'Who?', schema }) })
-    await effect(call, 'second')
+    await step(call, 'second')
     return `Hello, ${who.name}!`
   },
 })
-const store = await JournalTaskStore.open(journal)
+const retried = tool({
+  name: 'retried',
+  task: { mode: 'must', retries: 1000, retryDelay: 0 },
+  async run(_, call) {
+    for (const name of ['first', 'second', 'third']) await step(call, name)
+    return 'Done at last'
+  },
+})
+const endless = tool({
+  name: 'endless',
+  task: 'must',
+  run: (_, call) =>
+    new Promise((_resolve, reject) => {
+      call.signal.addEventListener('abort', () => reject(call.signal.reason))
+    }),
+})
+const may = tool({ name: 'may', task: { mode: 'may', after: 0 }, run: () => 'Done' })
+
+const store = new JournalTaskStore(journal, { compactBytes: 20_000 })
 await serveStdio(
-  createServer({ name: 'faults', version: '1', tools: [work], extensions: [tasks({ store })] }),
+  createServer({
+    name: 'faults',
+    version: '1',
+    tools: [ask, retried, endless, may],
+    extensions: [tasks({ store })],
+  }),
 )
-await store.close()

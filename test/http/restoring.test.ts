@@ -82,6 +82,15 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
   })
 })
 
+/** A ping in the session of a client. */
+function pingOf(client: InitializedSession): Request {
+  return new Request('http://localhost/mcp', {
+    method: 'POST',
+    headers: { ...POST, ...client.headers },
+    body: message('ping', {}, 1),
+  })
+}
+
 describe('stored events', () => {
   it('are sent to a client that reconnects to another process', async () => {
     const shared = { sessionStore: new MemorySessionStore(), eventStore: new MemoryEventStore() }
@@ -473,14 +482,7 @@ describe('a session store', () => {
       inProcess: true,
     }
     const handler = httpHandler(watched(), { sessionStore: sessions })
-    const ping = () =>
-      handler(
-        new Request('http://localhost/mcp', {
-          method: 'POST',
-          headers: { ...POST, ...client.headers },
-          body: message('ping', {}, 1),
-        }),
-      )
+    const ping = () => handler(pingOf(client))
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
       const asked = ping()
@@ -508,14 +510,7 @@ describe('a session store', () => {
       return new Promise(() => {})
     })
     const handler = httpHandler(server, { sessionStore: sessions })
-    const ping = () =>
-      handler(
-        new Request('http://localhost/mcp', {
-          method: 'POST',
-          headers: { ...POST, ...client.headers },
-          body: message('ping', {}, 1),
-        }),
-      )
+    const ping = () => handler(pingOf(client))
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
       const asked = ping()

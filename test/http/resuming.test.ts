@@ -38,16 +38,22 @@ class SlowEventStore implements EventStore {
   }
 }
 
+/** A client whose GET stream has been opened, and has broken. */
+async function disconnectedClient(listening: Listening): Promise<InitializedSession> {
+  const client = await InitializedSession.open(listening.url, '2025-11-25')
+  const stream = await client.listen()
+  await stream.next()
+  stream.disconnect()
+  await expect.poll(() => listening.openResponses).toBe(0)
+  return client
+}
+
 describe('an event store whose read takes time', () => {
   it('neither loses nor repeats events of that time', async () => {
     const { server } = servedOverHttp()
     const eventStore = new SlowEventStore()
     await serving(server, { eventStore }, async (listening) => {
-      const client = await InitializedSession.open(listening.url, '2025-11-25')
-      const own = await client.listen()
-      await own.next()
-      own.disconnect()
-      await expect.poll(() => listening.openResponses).toBe(0)
+      const client = await disconnectedClient(listening)
       server.log.info('one')
       const rest = await client.listen('g.0')
       await expect.poll(() => eventStore.asked).toBe(1)
@@ -67,11 +73,7 @@ describe('an event store whose read takes time', () => {
     const { server } = servedOverHttp()
     const eventStore = new SlowEventStore()
     await serving(server, { eventStore }, async (listening) => {
-      const client = await InitializedSession.open(listening.url, '2025-11-25')
-      const own = await client.listen()
-      await own.next()
-      own.disconnect()
-      await expect.poll(() => listening.openResponses).toBe(0)
+      const client = await disconnectedClient(listening)
       server.log.info('one')
       const again = await client.listen('g.0')
       await expect.poll(() => eventStore.asked).toBe(1)
@@ -89,11 +91,7 @@ describe('an event store whose read takes time', () => {
     const { server } = servedOverHttp()
     const eventStore = new SlowEventStore()
     await serving(server, { eventStore }, async (listening) => {
-      const client = await InitializedSession.open(listening.url, '2025-11-25')
-      const own = await client.listen()
-      await own.next()
-      own.disconnect()
-      await expect.poll(() => listening.openResponses).toBe(0)
+      const client = await disconnectedClient(listening)
       server.log.info('one')
       const again = await client.listen('g.0')
       await expect.poll(() => eventStore.asked).toBe(1)
@@ -117,11 +115,7 @@ describe('an event store whose read takes time', () => {
     let log = ''
     const stream = { write: (line: string) => void (log += line) }
     await serving(server, { eventStore: broken, log: stream }, async (listening) => {
-      const client = await InitializedSession.open(listening.url, '2025-11-25')
-      const own = await client.listen()
-      await own.next()
-      own.disconnect()
-      await expect.poll(() => listening.openResponses).toBe(0)
+      const client = await disconnectedClient(listening)
       server.log.info('one')
       await (await client.listen('g.0')).ended()
       expect(log).toContain('no connection to the store')
@@ -133,11 +127,7 @@ describe('an event store whose read takes time', () => {
     const { server } = servedOverHttp()
     const eventStore = new SlowEventStore()
     await serving(server, { eventStore }, async (listening) => {
-      const client = await InitializedSession.open(listening.url, '2025-11-25')
-      const own = await client.listen()
-      await own.next()
-      own.disconnect()
-      await expect.poll(() => listening.openResponses).toBe(0)
+      const client = await disconnectedClient(listening)
       server.log.info('one')
       const first = await client.listen('g.0')
       const second = await client.listen('g.0')

@@ -128,7 +128,12 @@ export class SchemaValidator {
     if (this.#client === undefined) return
     if (side === this.#client) {
       if (message.method !== undefined && message.id !== undefined)
-        this.#pending.set(message.id, { message, revision: described ?? this.#handshake })
+        this.#pending.set(message.id, {
+          message,
+          revision: this.#isEarlyPing(message)
+            ? newestHandshakeRevision
+            : (described ?? this.#handshake),
+        })
       if (described !== undefined) this.#described = described
       if (this.#clientOnly) this.#clientMessage(message, frame)
       return
@@ -160,14 +165,18 @@ export class SchemaValidator {
         this.#check(this.#handshake?.id, result, message.result, frame)
       return
     }
-    // Before the response to `initialize`, a client may send pings.
-    const early =
-      message.method === 'ping' && message.params === undefined && this.#handshake === undefined
-    const spoken = early ? newestHandshakeRevision : (this.#handshake ?? this.#described)
+    const spoken = this.#isEarlyPing(message)
+      ? newestHandshakeRevision
+      : (this.#handshake ?? this.#described)
     const revision = message.method === 'initialize' ? message.params?.protocolVersion : spoken?.id
     const known = message.id === undefined ? 'ClientNotification' : 'ClientRequest'
     const definition = extensionNames.has(message.method ?? '') ? 'JSONRPCRequest' : known
     this.#check(revision, definition, message, frame)
+  }
+
+  /** Before the response to `initialize`, a client may send pings, also after a `server/discover` that is late. */
+  #isEarlyPing({ method, params }: Message): boolean {
+    return method === 'ping' && params === undefined && this.#handshake === undefined
   }
 
   #response(message: Message, frame: string): void {

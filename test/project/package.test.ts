@@ -110,6 +110,14 @@ describe('start-up', () => {
   })
 
   // Imported under another spelling of its path, the entry would be a second module and start a second server.
+  it.each(['core', 'http', 'extensions', 'journal'])(
+    'loads no code of clients with %s.js, which servers use',
+    (entry) => {
+      expect([...loaded(`${entry}.js`)]).not.toContain('connecting.js')
+      expect([...loaded('client.js')]).toContain('connecting.js')
+    },
+  )
+
   it('never imports the entry of the command line from another file', () => {
     const importers = readdirSync(dist)
       .filter((name) => name.endsWith('.js') && name !== 'cli.js')

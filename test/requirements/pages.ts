@@ -110,6 +110,7 @@ export const pages: Readonly<Record<string, Readonly<Record<string, number>>>> =
   'basic/versioning': { '2026-07-28': 9 },
   'server/discover': { '2026-07-28': 5 },
   'server/utilities/caching': { '2026-07-28': 20 },
+  'extensions/tasks': { '2026-07-28': 58 },
 }
 
 /** Pages without rows, and why. */

@@ -47,11 +47,16 @@ export const all = revisions()
 export const handshake = revisions('2024-11-05', '2025-11-25')
 export const modern = revisions('2026-07-28')
 
+/** Pages of extensions, which have repositories of their own. */
+export const EXTENSION_PAGE = /^extensions\/(\w+)(#.*)$/
+
 export function linksOf({ at }: Row): string[] {
   return Object.entries(at).flatMap(([place, dates]) =>
-    dates.map(
-      (revision) =>
-        `https://modelcontextprotocol.io/specification/${revision}/${place.replace(/#$/, '')}`,
-    ),
+    dates.map((revision) => {
+      const [, extension, anchor] = EXTENSION_PAGE.exec(place) ?? []
+      return extension === undefined
+        ? `https://modelcontextprotocol.io/specification/${revision}/${place.replace(/#$/, '')}`
+        : `https://github.com/modelcontextprotocol/ext-${extension}/blob/main/specification/${revision}/${extension}.md${anchor}`
+    }),
   )
 }

@@ -1,5 +1,12 @@
 import { afterEach } from 'vitest'
-import { type Client, type ConnectOptions, type Target, connect } from '../../src/client.js'
+import {
+  type Client,
+  type ClientExtension,
+  type ConnectOptions,
+  type ExtensionMembers,
+  type Target,
+  connect,
+} from '../../src/client.js'
 import { type Channel, memoryChannels } from '../../src/testing.js'
 import { hostileServers } from '../official/hostile.js'
 import { modern } from './wire.js'
@@ -60,7 +67,9 @@ export class ScriptedServer implements Target {
   }
 
   /** Connects a client, by default in the revision of the server. */
-  async connect(options: ConnectOptions = {}): Promise<Client> {
+  async connect<const Extensions extends readonly ClientExtension[] = readonly []>(
+    options: ConnectOptions & { extensions?: Extensions } = {},
+  ): Promise<Client & ExtensionMembers<Extensions>> {
     const client = await connect(this, { revision: this.revision, ...options })
     closing.push(() => client.close())
     return client

@@ -1,7 +1,8 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { leftOut } from './pages.js'
+import { EXTENSION_PAGE } from './row.js'
 import { table } from './table.js'
 import { ids } from './wire.js'
 
@@ -11,8 +12,13 @@ import { ids } from './wire.js'
  * https://github.com/modelcontextprotocol/modelcontextprotocol:
  *
  *   SPECIFICATION=…/docs/specification npx vitest run test/requirements/specification.test.ts
+ *
+ * and for an extension the page of its repository, https://github.com/modelcontextprotocol/ext-tasks:
+ *
+ *   EXTENSION=…/specification/draft/tasks.md npx vitest run test/requirements/specification.test.ts
  */
 const folder = process.env['SPECIFICATION'] ?? ''
+const extensionPage = process.env['EXTENSION'] ?? ''
 
 const KEYWORDS =
   /\b(?:MUST NOT|MUST|SHOULD NOT|SHOULD|SHALL NOT|SHALL|REQUIRED|NOT RECOMMENDED|RECOMMENDED)\b/g
@@ -38,17 +44,28 @@ function* keywords(revision: string): Generator<[place: string, keyword: string]
   for (const name of readdirSync(join(folder, revision), { recursive: true, encoding: 'utf8' })) {
     const page = name.replaceAll('\\', '/').replace(/(?:^|\/)?(?:index)?\.mdx$/, '')
     if (!name.endsWith('.mdx') || page in leftOut) continue
-    let place = `${page}#`
-    for (const paragraph of readFileSync(join(folder, revision, name), 'utf8').split(
-      /\n(?=#{1,6}\s)/,
-    )) {
-      const [, heading] = /^#{1,6}\s+(.*)/.exec(paragraph) ?? []
-      if (heading !== undefined) place = `${page}#${anchorOf(heading)}`
-      // A keyword may be broken over two lines.
-      for (const [found] of paragraph.replaceAll(/\s+/g, ' ').matchAll(KEYWORDS))
-        yield [place, SAME[found] ?? found]
-    }
+    yield* keywordsIn(page, readFileSync(join(folder, revision, name), 'utf8'))
   }
+}
+
+function* keywordsIn(page: string, text: string): Generator<[place: string, keyword: string]> {
+  let place = `${page}#`
+  for (const paragraph of text.split(/\n(?=#{1,6}\s)/)) {
+    const [, heading] = /^#{1,6}\s+(.*)/.exec(paragraph) ?? []
+    if (heading !== undefined) place = `${page}#${anchorOf(heading)}`
+    // A keyword may be broken over two lines.
+    for (const [found] of paragraph.replaceAll(/\s+/g, ' ').matchAll(KEYWORDS))
+      yield [place, SAME[found] ?? found]
+  }
+}
+
+/** The keywords of the rows. */
+function rowsOf(revision: string): [place: string, keyword: string][] {
+  return table.flatMap(({ at, levels }) =>
+    Object.entries(at).flatMap(([place, dates]) =>
+      dates.includes(revision) ? levels.map((level): [string, string] => [place, level]) : [],
+    ),
+  )
 }
 
 function counted(
@@ -64,11 +81,16 @@ function counted(
 
 describe.runIf(existsSync(folder))('the text of the specification', () => {
   it.each(ids)('of %s has the keywords that the rows list', (revision) => {
-    const rows = table.flatMap(({ at, levels }) =>
-      Object.entries(at).flatMap(([place, dates]) =>
-        dates.includes(revision) ? levels.map((level): [string, string] => [place, level]) : [],
-      ),
-    )
+    const rows = rowsOf(revision).filter(([place]) => !EXTENSION_PAGE.test(place))
     expect(counted(rows)).toEqual(counted(keywords(revision)))
+  })
+})
+
+describe.runIf(existsSync(extensionPage))('the text of an extension', () => {
+  it('has the keywords that the rows list', () => {
+    const page = `extensions/${basename(extensionPage, '.md')}`
+    const rows = rowsOf('2026-07-28').filter(([place]) => place.startsWith(`${page}#`))
+    const text = readFileSync(extensionPage, 'utf8')
+    expect(counted(rows)).toEqual(counted(keywordsIn(page, text)))
   })
 })

@@ -4,6 +4,7 @@ import { base } from './rows/base.js'
 import { patterns } from './rows/patterns.js'
 import { prompts } from './rows/prompts.js'
 import { resources } from './rows/resources.js'
+import { tasks } from './rows/tasks.js'
 import { tools } from './rows/tools.js'
 import { transports } from './rows/transports.js'
 import { utilities } from './rows/utilities.js'
@@ -20,4 +21,5 @@ export const table: readonly Row[] = [
   ...utilities,
   ...asking,
   ...authorization,
+  ...tasks,
 ]

@@ -18,7 +18,9 @@ interface Opened {
   sendAndEnd(...frames: string[]): void
   /** Resolves when the other side has ended and the channel knows it. */
   ended: Promise<unknown>
-  /** The frames that the other side has received, after `close`. */
+  /** Breaks the connection so that sending fails. */
+  break?(): void
+  /** The frames that the other side has received. `close` resolves only when it has all of them. */
   received(): string[]
 }
 
@@ -32,6 +34,7 @@ const SCRIPT = `
     text = lines.pop()
     for (const line of lines) {
       if (line === '"end"') process.exit()
+      if (line === '"exit"') process.exit(1)
       if (line.startsWith('"send ')) require('fs').writeSync(1, JSON.parse(line).slice(5) + '\\n')
       else require('fs').writeSync(2, line + '\\n')
     }
@@ -55,25 +58,17 @@ const CHANNELS: Record<string, () => Opened> = {
       received: () => received,
     }
   },
-  streams() {
+  'the streams of a client': () => {
     const input = new PassThrough()
     const output = new PassThrough()
-    const streams = new StreamChannel({ input, output, framing: 'lines' })
+    const streams = new StreamChannel({ input, output, framing: 'lines', keepReading: true })
     let text = ''
     output.on('data', (chunk: Buffer) => (text += chunk.toString()))
-    // Its `ended` is not `closed`: as a client's channel it would call it then.
-    const channel: Channel = {
-      send: (frame) => streams.send(frame),
-      close: () => streams.close(),
-      receive(receiver) {
-        streams.receive(receiver)
-        void streams.ended.then(() => receiver.closed())
-      },
-    }
     return {
-      channel,
+      channel: streams,
       sendAndEnd: (...sent) => void input.end(sent.map((frame) => `${frame}\n`).join('')),
       ended: streams.ended,
+      break: () => void output.destroy(new Error('broken')),
       received: () => frames(text),
     }
   },
@@ -84,6 +79,7 @@ const CHANNELS: Record<string, () => Opened> = {
     })
     return {
       channel,
+      break: () => channel.send('"exit"'),
       sendAndEnd(...sent) {
         for (const frame of sent) channel.send(JSON.stringify(`send ${frame}`))
         channel.send('"end"')
@@ -99,14 +95,14 @@ const nothing: Receiver = { frame: () => {}, malformed: () => {}, closed: () => 
 /** A receiver that notes what it is told. */
 function noting() {
   const events: string[] = []
-  let end = () => {}
-  const closed = new Promise<void>((resolve) => (end = resolve))
+  let end: (error: Error | undefined) => void = () => {}
+  const closed = new Promise<Error | undefined>((resolve) => (end = resolve))
   const receiver: Receiver = {
     frame: (frame) => events.push(frame),
     malformed: ({ message }) => events.push(message),
-    closed() {
+    closed(error) {
       events.push('closed')
-      end()
+      end(error)
     },
   }
   return { events, closed, receiver }
@@ -138,6 +134,20 @@ describe.each(Object.entries(CHANNELS))('a channel over %s', (_, open) => {
     await closed
     await channel.close()
     expect(events).toEqual(['[1]', '[2]', 'closed'])
+  })
+
+  it('calls `closed` once, with an error, if the connection breaks', async ({ skip }) => {
+    const { channel, break: breakConnection, sendAndEnd } = open()
+    if (breakConnection === undefined) return skip('memory does not break')
+    const { events, closed, receiver } = noting()
+    channel.receive(receiver)
+    breakConnection()
+    channel.send('[1]')
+    sendAndEnd()
+    expect(await closed).toBeInstanceOf(Error)
+    await vi.advanceTimersByTimeAsync(10_000)
+    await channel.close()
+    expect(events).toEqual(['closed'])
   })
 
   it('sends what was sent before `close`, and drops what is sent after it', async () => {

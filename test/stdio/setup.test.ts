@@ -16,12 +16,21 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ENTRY_POINTS } from '../../scripts/layers.mjs'
 import { Child, type ChildOptions, ROOT, killAll, ping, pong, within } from './child.js'
 
 // A checkout of its own, without dist/. Its node_modules holds links to the real
 // packages, and the only npm on the path is ours: the real folder is never touched.
+// Its tsc writes no declarations and its sources are small, so that it is built fast.
 let root = ''
 let env: Record<string, string> = {}
+/** A command line that answers pings, on the descriptors that the launcher gives it. */
+const PINGED = `
+  import { createReadStream, writeSync } from 'node:fs'
+  import { createInterface } from 'node:readline'
+  createInterface({ input: createReadStream('', { fd: 3 }) }).on('line', (line) =>
+    writeSync(4, JSON.stringify({ jsonrpc: '2.0', id: JSON.parse(line).id, result: {} }) + '\\n'))
+`
 const marker = () => join(root, 'node_modules', '.ccmcp-installed')
 const lock = () => join(root, '.build-lock')
 
@@ -33,15 +42,22 @@ beforeEach(() => {
     'package-lock.json',
     'ccmcp',
     'scripts',
-    'src',
     'tsconfig.json',
     'tsconfig.build.json',
   ])
     cpSync(join(ROOT, name), join(root, name), { recursive: true })
+  mkdirSync(join(root, 'src'))
+  for (const name of ENTRY_POINTS)
+    writeFileSync(join(root, 'src', `${name}.ts`), name === 'cli' ? PINGED : 'export {}')
   const packages = join(ROOT, 'node_modules')
   mkdirSync(join(root, 'node_modules'))
   for (const name of readdirSync(packages))
-    if (!name.startsWith('.')) symlinkSync(join(packages, name), join(root, 'node_modules', name))
+    if (!name.startsWith('.') && name !== 'typescript')
+      symlinkSync(join(packages, name), join(root, 'node_modules', name))
+  const typescript = join(root, 'node_modules', 'typescript')
+  mkdirSync(join(typescript, 'bin'), { recursive: true })
+  writeFileSync(join(typescript, 'package.json'), '{}')
+  writeFileSync(join(typescript, 'bin', 'tsc'), '')
   const past = new Date(Date.now() - 60_000)
   utimesSync(join(root, 'package-lock.json'), past, past)
   writeFileSync(marker(), '')
@@ -81,6 +97,7 @@ const litter = () =>
 
 describe('./ccmcp in a fresh checkout', () => {
   it('builds and serves; the second time it only serves', async () => {
+    cpSync(join(ROOT, 'src'), join(root, 'src'), { recursive: true })
     const first = launch()
     await answersPing(first)
     expect(told(first)).toBe('ccmcp: building…\n')

@@ -192,13 +192,6 @@ describe('ccmcp tap', () => {
     expect(child.code).toBe(3)
     expect(eventNames()).toEqual(['spawn', 'error'])
   })
-
-  it('rejects a URL', async () => {
-    const child = new Child(process.execPath, [CLI, 'tap', 'http://127.0.0.1:1/mcp'])
-    await child.closed()
-    expect(child.stderr).toContain('only servers on stdio can be tapped')
-    expect(child.code).toBe(2)
-  })
 })
 
 describe('the capture', () => {

@@ -1,226 +1,116 @@
+import type { CallOptions } from '../../client/call-options.js'
 import type { ClientExtension, ExtensionConnection } from '../../client/extension.js'
-import { RpcError, withCode } from '../../jsonrpc/errors.js'
-import { callHook, markHandled, ignore } from '../../jsonrpc/hook.js'
-import { type Params, isObject } from '../../jsonrpc/message.js'
-import { truncateJson } from '../../jsonrpc/truncate.js'
+import { withCode } from '../../jsonrpc/errors.js'
+import { callHook, ignore } from '../../jsonrpc/hook.js'
+import type { Params } from '../../jsonrpc/message.js'
 import type { CallToolResult } from '../../protocol/model.js'
 import { checkNames, namesOf } from '../../schema/names.js'
+import { type TaskStatus, readTask, readTaskOf } from './client-task-state.js'
+import { type WaitOptions, waitFor } from './client-task-wait.js'
+import { WatchedTasks } from './client-task-watch.js'
 import { TASKS, TASK_REVISIONS } from './task-name.js'
 
-/** A task, as the server describes it. */
-export interface TaskStatus {
-  readonly taskId: string
-  readonly status: 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled'
-  readonly statusMessage?: string
-  readonly createdAt: string
-  readonly lastUpdatedAt: string
-  /** Milliseconds from its creation in which the server keeps it; null: without a limit. */
-  readonly ttlMs: number | null
-  readonly pollIntervalMs?: number
-}
-
 export interface ClientTasksOptions {
-  /** Called with every state of a task that is received. The first one has the id, to be stored if the task is to be resumed. */
-  onStatus?: (task: TaskStatus) => void
+  /**
+   * Called with every state of a task that is received, and with the params of the `tools/call` that has created it. The
+   * first state has the id, to be stored if the task is to be resumed.
+   */
+  onStatus?: (task: TaskStatus, call?: Params) => unknown
+  /** Maximum milliseconds to wait for a task (default 24 hours); then it is cancelled. */
+  maxWait?: number
 }
 
-export interface ClientTaskOptions {
-  /** Stops waiting, and cancels the task. */
-  signal?: AbortSignal
-}
-
-/** A task of the server, by its id. */
+/** A task of the server, by its id. Its requests reject with −32602 if the server does not know it. */
 export interface ClientTask {
   readonly id: string
   /** Its current state (`tasks/get`). */
-  status(): Promise<TaskStatus>
-  /** Polls until the task has ended, and answers its questions. */
-  result(options?: ClientTaskOptions): Promise<CallToolResult>
-  /** Asks the server to cancel it (`tasks/cancel`). */
-  cancel(): Promise<void>
+  status(options?: CallOptions): Promise<TaskStatus>
+  /** Waits until the task has ended, and answers its questions. The task is cancelled when the signal fires. */
+  result(options?: CallOptions): Promise<CallToolResult>
+  /** Asks the server to cancel it (`tasks/cancel`). It may take a while, or complete nevertheless. */
+  cancel(options?: CallOptions): Promise<void>
 }
 
-const OPTIONS = namesOf<ClientTasksOptions>()('onStatus')
-const STATUSES = new Set(['working', 'input_required', 'completed', 'failed', 'cancelled'])
+/** What a client with `clientTasks()` has. */
+export interface TaskMembers {
+  /** A task that this client, or another one before, has created. */
+  task(id: string): ClientTask
+}
 
-/** Milliseconds between two polls: if the server proposes none, and the limits of what it may propose. */
-const POLL = 1000
-const SHORTEST = 10
-const LONGEST = 60_000
+const OPTIONS = namesOf<ClientTasksOptions>()('onStatus maxWait')
+const DAY = 86_400_000
 
-/** The extension for one client: `callTool` waits for tasks until they have ended. */
-export function clientTasks(options: ClientTasksOptions = {}): ClientTasks {
+/** The extension for clients: `callTool` waits for tasks until they have ended, `task(id)` resumes one. */
+export function clientTasks(options: ClientTasksOptions = {}): ClientExtension<TaskMembers> {
   checkNames('clientTasks', options, OPTIONS)
-  return new ClientTasks(options)
-}
-
-/** What `clientTasks()` makes. */
-export class ClientTasks implements ClientExtension {
-  readonly id = TASKS
-  readonly revisions = TASK_REVISIONS
-  readonly methods = {
-    'tasks/get': { nameParam: 'taskId' },
-    'tasks/update': { nameParam: 'taskId' },
-    'tasks/cancel': { nameParam: 'taskId' },
+  const { onStatus, maxWait = DAY } = options
+  if (!(typeof maxWait === 'number' && maxWait > 0))
+    throw new TypeError('clientTasks: "maxWait" must be a number of milliseconds, greater than 0')
+  const clients = new WeakMap<ExtensionConnection, WatchedTasks>()
+  const watchedBy = (connection: ExtensionConnection) => {
+    const watched = clients.get(connection) ?? new WatchedTasks()
+    clients.set(connection, watched)
+    return watched
   }
-  readonly resultTypes: NonNullable<ClientExtension['resultTypes']>
-  readonly #onStatus: ClientTasksOptions['onStatus']
-  #connection: ExtensionConnection | undefined
-
-  constructor({ onStatus }: ClientTasksOptions) {
-    this.#onStatus = onStatus
-    this.resultTypes = {
-      task: (created, context) => {
-        if (context.method !== 'tools/call')
-          throw new TypeError(
-            `The response to ${context.method} is a task; only tools/call may be one`,
+  const seen = (call?: Params) => (task: TaskStatus) => {
+    if (onStatus !== undefined) callHook(() => onStatus(task, call), ignore)
+  }
+  return {
+    id: TASKS,
+    revisions: TASK_REVISIONS,
+    methods: {
+      'tasks/get': { nameParam: 'taskId' },
+      'tasks/update': { nameParam: 'taskId' },
+      'tasks/cancel': { nameParam: 'taskId' },
+    },
+    resultTypes: {
+      task(created, { method, params, signal, request, connection }) {
+        if (method !== 'tools/call')
+          throw withCode(
+            'INVALID_RESPONSE',
+            new TypeError(`The response to ${method} is a task; only tools/call may be one`),
           )
-        return waitFor(taskIn(created), context, context.signal, this.#seen)
+        const watched = watchedBy(connection)
+        const { _meta, ...call } = params ?? {}
+        const own = { isNew: true, connection, request, watched, signal, maxWait, seen: seen(call) }
+        return waitFor(readTask(created), own)
       },
-    }
-  }
-
-  connected(connection: ExtensionConnection): void {
-    this.#connection = connection
-  }
-
-  /** A task that this or an earlier connection has created. */
-  task(id: string): ClientTask {
-    const request = (method: string, options?: ClientTaskOptions) =>
-      this.#connected().request(method, { taskId: id }, options)
-    return {
-      id,
-      status: async () => {
-        const task = taskIn(await request('tasks/get'))
-        this.#seen(task)
-        return task
-      },
-      result: async ({ signal = new AbortController().signal } = {}) => {
-        const task = taskIn(await request('tasks/get', { signal }))
-        const result = await waitFor(task, this.#connected(), signal, this.#seen)
-        if (!Array.isArray(result['content']))
-          throw new TypeError('The result of the task has no "content"')
-        return result as unknown as CallToolResult // the content is not checked
-      },
-      cancel: async () => {
-        await request('tasks/cancel')
-      },
-    }
-  }
-
-  readonly #seen = (task: TaskStatus): void => {
-    const onStatus = this.#onStatus
-    if (onStatus !== undefined) callHook(() => onStatus(task), ignore)
-  }
-
-  #connected(): ExtensionConnection {
-    if (this.#connection !== undefined) return this.#connection
-    throw new TypeError(
-      'clientTasks() is not connected; pass it to connect(target, { extensions })',
-    )
+    },
+    notifications: {
+      'notifications/tasks': (params, { connection }) => watchedBy(connection).notified(params),
+    },
+    connected: (connection) => ({
+      task: (id) =>
+        taskOf(id, connection, { watched: watchedBy(connection), maxWait, seen: seen() }),
+    }),
   }
 }
 
-type Task = TaskStatus & Readonly<Record<string, unknown>>
-
-function taskIn(value: Params): Task {
-  const { taskId, status } = value
-  if (typeof taskId === 'string' && STATUSES.has(String(status))) return value as unknown as Task // the other members are not checked
-  throw new TypeError(
-    `A task must have a "taskId" and a known "status"; the server sent ${truncateJson({ taskId, status })}`,
-  )
-}
-
-/** Polls a task until it has ended. If the caller gives up, or cannot answer, the task is cancelled. */
-async function waitFor(
-  first: Task,
+function taskOf(
+  taskId: string,
   connection: ExtensionConnection,
-  signal: AbortSignal,
-  seen: (task: TaskStatus) => void,
-): Promise<Params> {
-  const { taskId } = first
-  // Not with the signal of the caller, which is aborted.
-  const cancel = () =>
-    void markHandled(
-      connection.request('tasks/cancel', { taskId }, { signal: new AbortController().signal }),
-    )
-  signal.addEventListener('abort', cancel, { once: true })
-  if (signal.aborted) cancel()
-  const answered = new Set<string>()
-  let task = first
-  try {
-    for (;;) {
-      signal.throwIfAborted()
-      seen(task)
-      const result = outcomeOf(task)
-      if (result !== undefined) return result
-      if (task.status === 'input_required')
-        await answerQuestions(task, answered, connection, signal, cancel)
-      await delay(pollInterval(task), signal)
-      task = taskIn(await connection.request('tasks/get', { taskId }, { signal }))
-      if (task.taskId !== taskId)
-        throw new TypeError('The response to tasks/get describes another task')
-    }
-  } finally {
-    signal.removeEventListener('abort', cancel)
+  waiting: Pick<WaitOptions, 'watched' | 'maxWait' | 'seen'>,
+): ClientTask {
+  if (typeof taskId !== 'string') throw new TypeError('client.task: the id must be a string')
+  return {
+    id: taskId,
+    async status(options) {
+      const response = await connection.request('tasks/get', { taskId }, options)
+      const { status } = readTaskOf(taskId, response)
+      waiting.seen(status)
+      return status
+    },
+    async result(options = {}) {
+      const { signal = new AbortController().signal, ...times } = options
+      const request: WaitOptions['request'] = (method, params, own) =>
+        connection.request(method, params, { ...times, ...own })
+      const first = readTaskOf(taskId, await request('tasks/get', { taskId }, { signal }))
+      const result = await waitFor(first, { ...waiting, isNew: false, connection, request, signal })
+      if (Array.isArray(result['content'])) return result as unknown as CallToolResult // the content is not checked
+      throw withCode('INVALID_RESPONSE', new TypeError('The result of the task has no "content"'))
+    },
+    async cancel(options) {
+      await connection.request('tasks/cancel', { taskId }, options)
+    },
   }
-}
-
-/** The result of a task that is completed; throws for one that has failed or was cancelled. */
-function outcomeOf({ status, result, error, statusMessage }: Task): Params | undefined {
-  switch (status) {
-    case 'completed':
-      if (isObject(result)) return { resultType: 'complete', ...result }
-      throw new TypeError('The completed task has no "result"')
-    case 'failed': {
-      const { code, message, data }: Params = isObject(error) ? error : {}
-      const text = typeof message === 'string' ? message : (statusMessage ?? 'The task failed')
-      throw new RpcError(typeof code === 'number' ? code : -32603, text, data)
-    }
-    case 'cancelled':
-      throw withCode('CANCELLED', new Error('The task was cancelled'))
-    default:
-      return undefined
-  }
-}
-
-/** Answers each question once, however often the server repeats it. */
-async function answerQuestions(
-  { taskId, inputRequests }: Task,
-  answered: Set<string>,
-  connection: ExtensionConnection,
-  signal: AbortSignal,
-  cancel: () => void,
-): Promise<void> {
-  if (!isObject(inputRequests)) throw new TypeError('A task needs input but has no "inputRequests"')
-  const open = Object.entries(inputRequests).filter(([key]) => !answered.has(key))
-  if (open.length === 0) return
-  for (const [key] of open) answered.add(key)
-  let inputResponses: Params
-  try {
-    inputResponses = await connection.answer(Object.fromEntries(open), signal)
-  } catch (error) {
-    cancel()
-    throw error
-  }
-  await connection.request('tasks/update', { taskId, inputResponses }, { signal })
-}
-
-function pollInterval({ pollIntervalMs: given }: TaskStatus): number {
-  if (typeof given !== 'number' || !(given > 0)) return POLL
-  return Math.min(LONGEST, Math.max(SHORTEST, given))
-}
-
-function delay(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = () => {
-      clearTimeout(timer)
-      reject(signal.reason as Error)
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', abort)
-      resolve()
-    }, milliseconds)
-    signal.addEventListener('abort', abort, { once: true })
-  })
 }

@@ -1,4 +1,5 @@
 import { RpcError, INTERNAL_ERROR } from '../../jsonrpc/errors.js'
+import { markHandled } from '../../jsonrpc/hook.js'
 import type { Params } from '../../jsonrpc/message.js'
 import type { CallToolResult } from '../../protocol/model.js'
 import { revisions } from '../../protocol/revisions/index.js'
@@ -14,7 +15,8 @@ import {
   entriesOf,
   taskOf,
 } from './task-record.js'
-import type { TaskRecords } from './task-records.js'
+import type { TaskClaims } from './task-claims.js'
+import { StoreError, type TaskRecords } from './task-records.js'
 import { TaskRun, type TaskWriter } from './task-run.js'
 import { type Outcome, type RunnerOptions, type TaskRunner, settle } from './task-runner.js'
 
@@ -23,11 +25,13 @@ type Run = (environment?: CallEnvironment) => CallToolResult | Promise<CallToolR
 /** Serves calls of tools that may become tasks. */
 export class TaskCalls {
   readonly #runner: TaskRunner
+  readonly #claims: TaskClaims
   readonly #options: RunnerOptions
   readonly #records: TaskRecords
 
-  constructor(runner: TaskRunner, options: RunnerOptions) {
+  constructor(runner: TaskRunner, claims: TaskClaims, options: RunnerOptions) {
     this.#runner = runner
+    this.#claims = claims
     this.#options = options
     this.#records = options.records
   }
@@ -35,7 +39,6 @@ export class TaskCalls {
   /** Serves a call of a tool that may become a task. */
   async call(toolCall: ToolCall, options: ToolTask, run: Run): Promise<Params | CallToolResult> {
     const { tool, params, call, caller, remote } = toolCall
-    await this.#options.ready
     const asking = await toolCall.asking()
     const served = this.#options.server.tools.get(tool.name)
     const revision = revisions.find(({ id }) => id === caller.revision)
@@ -69,7 +72,7 @@ export class TaskCalls {
     const create = async (
       recorded: Pick<Suspension, 'answers' | 'steps'>,
       started: boolean,
-    ): Promise<Created | undefined> => {
+    ): Promise<Created | NotCreated> => {
       const entries = entriesOf(recorded.answers, recorded.steps)
       const texts = [first, ...entries.map((entry) => JSON.stringify(entry))]
       return await this.#create(tool.name, options, { key, attempt, caller, started }, texts)
@@ -81,16 +84,16 @@ export class TaskCalls {
     }
     const started = this.#runner.room > 0
     const created = await this.#runner.reserve(() => create(asking.recorded, started))
-    if (created === undefined) {
+    if (typeof created === 'string') {
       if (options.mode === 'may') return await run()
-      throw full()
+      throw created === 'full' ? full() : notStored()
     }
     const { name, taskId, state, expires } = created
     if (started)
       this.#runner.start(name, environment(this.#runner.writerOf(name, attempt)), expires, (task) =>
         run(task),
       )
-    else this.#runner.claim()
+    else this.#claims.claim()
     return { resultType: 'task', ...taskOf(taskId, state) }
   }
 
@@ -108,7 +111,7 @@ export class TaskCalls {
       create: (
         recorded: Pick<Suspension, 'answers' | 'steps'>,
         started: boolean,
-      ) => Promise<Created | undefined>
+      ) => Promise<Created | NotCreated>
     },
   ): Promise<Params | CallToolResult> {
     let timer: ReturnType<typeof setTimeout> | undefined
@@ -124,15 +127,18 @@ export class TaskCalls {
       this.#runner.room > 0 &&
       (await this.#runner.reserve(() =>
         environment.handOver(async (recorded) => {
-          created = await create(recorded, true)
-          return created && this.#runner.writerOf(created.name, environment.attempt)
+          const made = await create(recorded, true)
+          if (typeof made === 'string') return undefined
+          created = made
+          return this.#runner.writerOf(made.name, environment.attempt)
         }),
       ))
     if (!handedOver || created === undefined) return unwrap(await outcome)
     const { name, taskId, state, expires } = created
     this.#runner.start(name, environment, expires, () => outcome.then(unwrap))
     // Nobody learns the id of the task.
-    if (call.signal.aborted) await this.#runner.cancel(name)
+    if (call.signal.aborted)
+      void markHandled(this.#runner.writes.until(() => this.#runner.cancel(name)))
     return { resultType: 'task', ...taskOf(taskId, state) }
   }
 
@@ -146,7 +152,7 @@ export class TaskCalls {
       started,
     }: { key: string; attempt: number; caller: Caller; started: boolean },
     entries: readonly string[],
-  ): Promise<Created | undefined> {
+  ): Promise<Created | NotCreated> {
     const now = Date.now()
     const taskId = newTaskId()
     const name = await nameOf(taskId)
@@ -166,20 +172,21 @@ export class TaskCalls {
     }
     const expires = now + ttl
     const owner = ownerOf(caller)
-    const stored = await this.#store({ name, owner, expires, claimed: started }, state, entries)
-    return stored ? { taskId, name, state, expires } : undefined
-  }
-
-  /** A store that fails is like one without room. */
-  async #store(...task: Parameters<TaskRecords['create']>): Promise<boolean> {
     try {
-      return await this.#records.create(...task)
+      await this.#options.ready
+      const task = { name, owner, expires, claimed: started }
+      const stored = await this.#records.create(task, state, entries)
+      return stored ? { taskId, name, state, expires } : 'full'
     } catch (error) {
-      this.#options.report({ level: 'error', message: 'A task could not be stored', error })
-      return false
+      const cause = error instanceof StoreError ? error.cause : error
+      this.#options.report({ level: 'error', message: 'A task could not be stored', error: cause })
+      return 'failed'
     }
   }
 }
+
+/** There is no room, or the store has failed. */
+type NotCreated = 'full' | 'failed'
 
 interface Created {
   readonly taskId: string
@@ -197,6 +204,13 @@ export function full(): RpcError {
   return new RpcError(
     INTERNAL_ERROR,
     'There is no room for another task; cancel one, or try again later',
+  )
+}
+
+export function notStored(): RpcError {
+  return new RpcError(
+    INTERNAL_ERROR,
+    'The task could not be stored, because the store of tasks has failed; try again later',
   )
 }
 

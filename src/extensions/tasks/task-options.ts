@@ -16,6 +16,13 @@ export interface TaskOptions {
   after?: number
   /** Change it when tasks that wait for answers cannot be continued by the new handler: they fail. */
   version?: string
+  /**
+   * How often a task is run again that was running when the server stopped or crashed (default 0: it fails). Recorded
+   * steps are not repeated; what was done after the last one is, with the same `call.key`.
+   */
+  retries?: number
+  /** Milliseconds before it is run again the first time (default 1000); they double each time, up to a minute. */
+  retryDelay?: number
 }
 
 declare module '../../server/define.js' {
@@ -25,10 +32,12 @@ declare module '../../server/define.js' {
   }
 }
 
-const MEMBERS = namesOf<TaskOptions>()('mode ttl poll after version')
+const MEMBERS = namesOf<TaskOptions>()('mode ttl poll after version retries retryDelay')
 const MODES = new Set(['never', 'may', 'must'])
 /** A longer timer would fire immediately. */
 const LONGEST = 2 ** 31 - 1
+const MAX_RETRIES = 1000
+const SLOWEST_RETRY = 60_000
 
 /** What is wrong with the `task` of a tool. */
 export function checkTaskOptions(value: unknown): string | undefined {
@@ -43,13 +52,16 @@ export function checkTaskOptions(value: unknown): string | undefined {
     ['ttl', 1],
     ['poll', 1],
     ['after', 0],
+    ['retryDelay', 0],
   ] as const) {
     const given = options[name]
     if (given === undefined) continue
     if (!(Number.isInteger(given) && Number(given) >= least && Number(given) <= LONGEST))
       return `has a "${name}" that is not an integer from ${least} to ${LONGEST} (milliseconds)`
   }
-  const { version } = options
+  const { version, retries = 0 } = options
+  if (!(Number.isInteger(retries) && Number(retries) >= 0 && Number(retries) <= MAX_RETRIES))
+    return `has "retries" that are not an integer from 0 to ${MAX_RETRIES}`
   if (version !== undefined && typeof version !== 'string')
     return 'has a "version" that is not a string'
   return undefined
@@ -62,7 +74,16 @@ export function taskOptionsOf({ task }: Tool) {
   const options = typeof task === 'string' ? { mode: task } : task
   if (options === undefined || options.mode === 'never') return undefined
   const { mode, ttl = 3_600_000, poll, after = mode === 'must' ? 0 : 1000, version } = options
-  return { mode, ttl, poll, after, version }
+  const { retries = 0, retryDelay = 1000 } = options
+  return { mode, ttl, poll, after, version, retries, retryDelay }
+}
+
+/** Milliseconds to wait before a task is run again; undefined if it is not. */
+export function retryDelayOf(
+  { retries, retryDelay }: ToolTask,
+  retried: number,
+): number | undefined {
+  return retried < retries ? Math.min(retryDelay * 2 ** retried, SLOWEST_RETRY) : undefined
 }
 
 /** A task is continued by the same tool only: its name, schemas and version. The code of the handler may change. */

@@ -26,6 +26,8 @@ export interface TaskState {
   readonly attempt: number
   /** Whether the handler is running. */
   readonly started: boolean
+  /** How often it was run again after it was interrupted. */
+  readonly retried?: number
   /** The bytes of its entries. */
   readonly bytes: number
   /** How many questions were asked, so that no key is used twice. */
@@ -90,13 +92,13 @@ export function isTerminal({ status }: TaskState): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled'
 }
 
-/** The longest poll interval that the server proposes by itself, in milliseconds. */
+/** The longest poll interval that the server proposes by itself, in milliseconds. It grows in whole seconds. */
 const SLOWEST = 10_000
 
 /** The members that a task has in every message. */
 export function taskOf(taskId: string, state: TaskState): Params {
   const { status, statusMessage, createdAt, updatedAt, ttl, poll } = state
-  const age = updatedAt - createdAt
+  const age = Math.max(updatedAt, Date.now()) - createdAt
   return {
     taskId,
     status,
@@ -104,7 +106,7 @@ export function taskOf(taskId: string, state: TaskState): Params {
     createdAt: new Date(createdAt).toISOString(),
     lastUpdatedAt: new Date(updatedAt).toISOString(),
     ttlMs: ttl,
-    pollIntervalMs: poll ?? Math.min(SLOWEST, Math.max(1000, Math.round(age / 20))),
+    pollIntervalMs: poll ?? Math.min(SLOWEST, Math.max(1, Math.floor(age / 20_000)) * 1000),
   }
 }
 

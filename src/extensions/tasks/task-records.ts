@@ -8,6 +8,12 @@ export interface RecordChange {
   readonly append?: readonly TaskEntry[]
   readonly runnable?: boolean
   readonly clear?: boolean
+  readonly release?: boolean
+}
+
+/** A store has thrown or rejected: the change may be tried again. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError'
 }
 
 /** How often a change is tried again because somebody else has changed the task. */
@@ -23,9 +29,11 @@ export class TaskRecords {
     this.#maxBytes = maxBytes
   }
 
-  async get(name: string): Promise<(Omit<StoredTask, 'state'> & { state: TaskState }) | undefined> {
-    const stored = await this.store.get(name)
-    return stored === undefined ? undefined : { ...stored, state: parse(stored.state) }
+  /** The state of a task; of an owner's tasks only, if one is given. */
+  async get(name: string, owner?: string): Promise<TaskState | undefined> {
+    const stored = await this.#read(name)
+    if (stored === undefined || (owner !== undefined && stored.owner !== owner)) return undefined
+    return parse(stored.state)
   }
 
   /** Stores a new task; returns false if there is no room. */
@@ -37,31 +45,44 @@ export class TaskRecords {
     const bytes = memoryOf(entries)
     const text = JSON.stringify({ ...state, bytes })
     if (bytes + stringMemory(text) > this.#maxBytes) return false
-    return await this.store.create({ ...task, runnable: true, state: text, entries })
+    return await attempt(() => this.store.create({ ...task, runnable: true, state: text, entries }))
   }
 
-  /** Changes a task as `next` says, which returns undefined to leave it as it is. */
+  /** Changes a task as `next` says, which returns undefined to leave it as it is. Throws a `StoreError` if the store fails. */
   async change(
     name: string,
-    next: (state: TaskState) => RecordChange | undefined,
+    next: (state: TaskState, version: number) => RecordChange | undefined,
   ): Promise<'changed' | 'unchanged' | 'unknown' | 'full'> {
-    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      const stored = await this.store.get(name)
+    for (let tried = 0; tried < ATTEMPTS; tried++) {
+      const stored = await this.#read(name)
       if (stored === undefined) return 'unknown'
-      const change = next(parse(stored.state))
+      const change = next(parse(stored.state), stored.version)
       if (change === undefined) return 'unchanged'
-      const { state, append = [], runnable = stored.runnable, clear = false } = change
+      const { state, append = [], runnable = stored.runnable } = change
+      const { clear = false, release = false } = change
       const entries = append.map((entry) => JSON.stringify(entry))
       const bytes = clear ? 0 : state.bytes + memoryOf(entries)
       // The clock may have been set back.
       const updatedAt = Math.max(Date.now(), state.updatedAt)
       const text = JSON.stringify({ ...state, bytes, updatedAt })
       if (bytes + stringMemory(text) > this.#maxBytes) return 'full'
-      const written = { state: text, runnable, append: entries, clear }
-      const outcome = await this.store.change(name, stored.version, written)
+      const written = { state: text, runnable, append: entries, clear, release }
+      const outcome = await attempt(() => this.store.change(name, stored.version, written))
       if (outcome !== 'conflict') return outcome
     }
-    throw new Error(`A task was changed by others ${ATTEMPTS} times in a row`)
+    throw new StoreError(`A task was changed by others ${ATTEMPTS} times in a row`)
+  }
+
+  #read(name: string): Promise<StoredTask | undefined> {
+    return attempt(() => this.store.get(name))
+  }
+}
+
+async function attempt<Value>(use: () => Value | Promise<Value>): Promise<Value> {
+  try {
+    return await use()
+  } catch (cause) {
+    throw new StoreError('The store of tasks has failed', { cause })
   }
 }
 

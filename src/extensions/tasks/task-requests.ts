@@ -1,20 +1,29 @@
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import type { Caller } from '../../server/call.js'
-import { full } from './task-calls.js'
+import { full, notStored } from './task-calls.js'
+import type { TaskClaims } from './task-claims.js'
 import { isTaskId, nameOf, ownerOf, unknownTask } from './task-id.js'
 import { type TaskEntry, type TaskState, detailedTask } from './task-record.js'
-import type { TaskRecords } from './task-records.js'
-import type { TaskRunner } from './task-runner.js'
+import { StoreError, type TaskRecords } from './task-records.js'
+import type { RunnerOptions, TaskRunner } from './task-runner.js'
 
 /** Serves `tasks/get`, `tasks/update` and `tasks/cancel`. */
 export class TaskRequests {
   readonly #runner: TaskRunner
+  readonly #claims: TaskClaims
   readonly #records: TaskRecords
+  readonly #ready: Promise<void>
 
-  constructor(runner: TaskRunner, records: TaskRecords) {
+  constructor(
+    runner: TaskRunner,
+    claims: TaskClaims,
+    { records, ready }: Pick<RunnerOptions, 'records' | 'ready'>,
+  ) {
     this.#runner = runner
+    this.#claims = claims
     this.#records = records
+    this.#ready = ready
   }
 
   /** The task of a caller, as `tasks/get` returns it. */
@@ -30,7 +39,7 @@ export class TaskRequests {
         INVALID_PARAMS,
         'Invalid params: "inputResponses" must be an object with a result for each key',
       )
-    const changed = await this.#records.change(name, (state) => {
+    const write = this.#records.change(name, (state) => {
       if (state.status !== 'input_required') return undefined
       const open = new Map(Object.entries(state.open))
       const append: TaskEntry[] = []
@@ -50,13 +59,13 @@ export class TaskRequests {
         runnable: answered,
       }
     })
-    if (changed === 'full') throw full()
-    this.#runner.claim()
+    if ((await acknowledged(write)) === 'full') throw full()
+    this.#claims.claim()
   }
 
   async cancel(taskId: unknown, caller: Caller): Promise<void> {
     const { name } = await this.find(taskId, caller)
-    await this.#runner.cancel(name)
+    await acknowledged(this.#runner.cancel(name))
   }
 
   /** Throws the same error for a task that is unknown, has expired or belongs to somebody else. */
@@ -67,9 +76,19 @@ export class TaskRequests {
     if (typeof taskId !== 'string')
       throw new RpcError(INVALID_PARAMS, 'Invalid params: "taskId" must be the id of a task')
     if (!isTaskId(taskId)) throw unknownTask()
+    await this.#ready
     const name = await nameOf(taskId)
-    const stored = await this.#records.get(name)
-    if (stored === undefined || stored.owner !== ownerOf(caller)) throw unknownTask()
-    return { id: taskId, name, state: stored.state }
+    const state = await this.#records.get(name, ownerOf(caller))
+    if (state === undefined) throw unknownTask()
+    return { id: taskId, name, state }
+  }
+}
+
+/** What is not stored is not acknowledged: the client can try again. */
+async function acknowledged<Value>(write: Promise<Value>): Promise<Value> {
+  try {
+    return await write
+  } catch (error) {
+    throw error instanceof StoreError ? notStored() : error
   }
 }

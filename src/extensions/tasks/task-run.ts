@@ -19,8 +19,12 @@ const MAX_STATUS = 1000
 
 /** What a run writes to its task. Each throws if the task has ended meanwhile, or has no room. */
 export interface TaskWriter {
-  append(entries: readonly TaskEntry[]): Promise<void>
-  park(questions: Suspension['questions'], entries: readonly TaskEntry[]): Promise<void>
+  append(entries: readonly TaskEntry[], signal: AbortSignal): Promise<void>
+  park(
+    questions: Suspension['questions'],
+    entries: readonly TaskEntry[],
+    signal: AbortSignal,
+  ): Promise<void>
   status(message: string): Promise<void>
 }
 
@@ -136,6 +140,11 @@ export class TaskRun implements CallEnvironment {
   /** The handler has returned. */
   end(): void {
     this.#ended = true
+    clearTimeout(this.#statusTimer)
+  }
+
+  /** Its outcome is stored. */
+  close(): void {
     this.#clearTimers()
   }
 
@@ -211,9 +220,15 @@ export class TaskRun implements CallEnvironment {
     const outcome = Object.hasOwn(steps, step) ? steps[step] : undefined
     if (task === undefined || outcome === undefined || this.#stored.has(step)) return
     this.#stored.add(step)
-    const appended = task.append([{ step, outcome }])
+    const appended = task.append([{ step, outcome }], this.signal)
     this.#appends = Promise.allSettled([this.#appends, appended])
-    await appended
+    try {
+      await appended
+    } catch (error) {
+      // The handler may go on.
+      this.#stored.delete(step)
+      throw error
+    }
   }
 
   /** Returns false if there is no task: then the request is suspended. */
@@ -221,15 +236,15 @@ export class TaskRun implements CallEnvironment {
     const task = await this.#handing
     if (task === undefined) return false
     if (suspension instanceof RpcError) throw suspension
+    // It may be run again as soon as it is parked.
+    await this.#appends
     const missing: TaskEntry[] = []
     for (const [step, outcome] of Object.entries(suspension.steps))
       if (!this.#stored.has(step)) {
         this.#stored.add(step)
         missing.push({ step, outcome })
       }
-    // It may be run again as soon as it is parked.
-    await this.#appends
-    await task.park(suspension.questions, missing)
+    await task.park(suspension.questions, missing, this.signal)
     this.parked = true
     return true
   }

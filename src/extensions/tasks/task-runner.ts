@@ -3,27 +3,27 @@ import { markHandled } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import type { CallToolResult } from '../../protocol/model.js'
-import { revisions } from '../../protocol/revisions/index.js'
 import { addResultFields, projectCallResult } from '../../protocol/revisions/project.js'
 import { nextTurn } from '../../runtime.js'
-import { describeIssues } from '../../schema/standard.js'
 import { Suspended } from '../../server/ask.js'
 import type { Suspension } from '../../server/asking/ask-by-result.js'
-import { ServedCall } from '../../server/call.js'
 import type { InternalServer } from '../../server/context.js'
-import { runTool } from '../../server/features/tools.js'
-import type { ClaimedTask } from '../../stores/task-store.js'
-import { definitionOf, taskOptionsOf } from './task-options.js'
-import { type OpenQuestion, type TaskState, isTerminal, restore } from './task-record.js'
-import type { TaskRecords } from './task-records.js'
-import { TaskRun, type TaskWriter } from './task-run.js'
+import { stringMemory } from '../../stores/bytes.js'
+import { type OpenQuestion, type TaskState, isTerminal } from './task-record.js'
+import { type RecordChange, StoreError, type TaskRecords } from './task-records.js'
+import type { TaskRun, TaskWriter } from './task-run.js'
+import { WriteRetries } from './write-retries.js'
 
 /** How long handlers may take to end when the server stops, in milliseconds. */
 const DRAIN = 1000
 /** Maximum characters of the status message of a failed task. */
 const MAX_MESSAGE = 500
+/** Maximum bytes of results that are kept in memory because they cannot be stored at present. */
+const MAX_UNSTORED = 16 * 1024 * 1024
 
 export type Outcome = { readonly result: CallToolResult } | { readonly thrown: unknown }
+
+type Ending = Pick<TaskState, 'status' | 'statusMessage' | 'result' | 'error'>
 
 export interface RunnerOptions {
   readonly server: InternalServer
@@ -31,43 +31,49 @@ export interface RunnerOptions {
   /** Maximum handlers that run at the same time. */
   readonly concurrency: number
   readonly maxTaskBytes: number
-  /** Resolves when an earlier runner has given up its claims. */
+  /** Resolves when the store can be used; rejects if it cannot. */
   readonly ready: Promise<void>
   report(entry: LogEntry): void
 }
 
-/** Runs the handlers of the tasks of one server, and continues tasks that are stored. */
+/** Runs the handlers of the tasks of one server, and stores how they end. */
 export class TaskRunner {
   readonly #options: RunnerOptions
   readonly #records: TaskRecords
   readonly #runs = new Map<string, TaskRun>()
   readonly #running = new Set<Promise<void>>()
   readonly #unsubscribe: () => void
+  readonly #stopping = new AbortController()
+  readonly writes: WriteRetries
   /** Runs that are about to start. */
   #starting = 0
-  #claiming: Promise<void> | undefined
-  #claimAgain = false
-  stopped = false
+  /** Bytes of results that wait to be stored. */
+  #unstored = 0
+  /** Called when there may be room for another task. */
+  onRoom: () => void = () => {}
 
   constructor(options: RunnerOptions) {
     this.#options = options
     this.#records = options.records
+    this.writes = new WriteRetries(this.#stopping.signal, options.report)
     this.#unsubscribe = options.records.store.subscribe(
       (name) => void markHandled(this.#changed(name)),
     )
-    this.claim()
   }
 
-  /** Aborts what is running. It is stored as running: after the next start it has failed. */
-  async stop(): Promise<void> {
-    this.stopped = true
+  get stopped(): boolean {
+    return this.#stopping.signal.aborted
+  }
+
+  /** Aborts what is running, and waits a moment for it and for what else has to stop. It is stored as running: after the next start it is run again, or has failed. */
+  async stop(alsoStopped: () => Promise<void>): Promise<void> {
+    this.#stopping.abort(new Error('The server is stopping'))
     this.#unsubscribe()
     for (const run of this.#runs.values()) run.abort(new Error('The server is stopping'))
     let timer: ReturnType<typeof setTimeout> | undefined
     const patience = new Promise<void>((resolve) => (timer = setTimeout(resolve, DRAIN)))
-    await Promise.race([Promise.all([this.#claiming, ...this.#running]), patience])
+    await Promise.race([Promise.all([alsoStopped(), ...this.#running]), patience])
     clearTimeout(timer)
-    await this.#records.store.release()
   }
 
   /** How many more handlers may run. */
@@ -85,44 +91,58 @@ export class TaskRunner {
     }
   }
 
-  /** The state of a task, by the name under which it is stored. */
-  async stateOf(name: string): Promise<TaskState | undefined> {
-    return (await this.#records.get(name))?.state
-  }
-
   /** Cancels a task; nothing happens to one that has ended. */
-  async cancel(name: string): Promise<void> {
+  async cancel(name: string, statusMessage?: string): Promise<void> {
     await this.#records.change(name, (state) =>
-      isTerminal(state)
-        ? undefined
-        : {
-            state: { ...state, status: 'cancelled', statusMessage: undefined, open: {} },
-            runnable: false,
-            clear: true,
-          },
+      isTerminal(state) ? undefined : endedWith(state, { status: 'cancelled', statusMessage }),
     )
     this.#runs.get(name)?.abort(new Error('The task was cancelled'))
   }
 
-  /** How a run writes to its task. */
+  /** Runs a task again that is running, with its recorded steps. Returns false if it is not. */
+  async restart(name: string, statusMessage: string): Promise<boolean> {
+    const changed = await this.#records.change(name, (state) =>
+      isTerminal(state) || state.status === 'input_required'
+        ? undefined
+        : { state: { ...state, statusMessage, started: false }, release: true },
+    )
+    this.#runs.get(name)?.abort(new Error('The task is run again'))
+    if (changed === 'changed') this.onRoom()
+    return changed === 'changed'
+  }
+
+  /** Marks a task as failed that cannot be run. */
+  async fail(name: string, message: string): Promise<void> {
+    const error = { code: INTERNAL_ERROR, message }
+    await this.writes.until(() =>
+      this.#records.change(name, (state) =>
+        isTerminal(state)
+          ? undefined
+          : endedWith(state, { status: 'failed', statusMessage: message, error }),
+      ),
+    )
+  }
+
+  /** How a run writes to its task. While the store fails, it waits. */
   writerOf(name: string, attempt: number): TaskWriter {
-    const write = async (
-      next: (state: TaskState) => ReturnType<Parameters<TaskRecords['change']>[1]>,
-    ) => {
-      const changed = await this.#records.change(name, (state) =>
-        isTerminal(state) || state.attempt !== attempt ? undefined : next(state),
-      )
+    const change = (next: (state: TaskState) => RecordChange) =>
+      this.#records.change(name, (state) => (isRunBy(state, attempt) ? next(state) : undefined))
+    const check = (changed: Awaited<ReturnType<TaskRecords['change']>>) => {
       if (changed === 'full')
         throw new Error(
           'The task has no room for this: return less from steps and ask less, or raise the limits of the store',
         )
       if (changed !== 'changed') throw new Error('The task has ended')
     }
+    const write = async (signal: AbortSignal, next: (state: TaskState) => RecordChange) =>
+      check(await this.writes.until(() => change(next), signal))
     return {
-      append: (append) => write((state) => ({ state, append })),
-      status: (statusMessage) => write((state) => ({ state: { ...state, statusMessage } })),
-      park: (questions, append) =>
-        write((state) => ({
+      append: (append, signal) => write(signal, (state) => ({ state, append })),
+      // Not tried again: the next one replaces it.
+      status: async (statusMessage) =>
+        check(await change((state) => ({ state: { ...state, statusMessage } }))),
+      park: (questions, append, signal) =>
+        write(signal, (state) => ({
           state: { ...state, ...askIn(state, questions), started: false },
           append,
           runnable: false,
@@ -147,39 +167,77 @@ export class TaskRunner {
         this.#options.report({ level: 'error', message: 'A task was not stored', error }),
       )
       .finally(() => {
+        run.close()
         this.#running.delete(running)
         if (this.#runs.get(name) === run) this.#runs.delete(name)
-        this.claim()
+        this.onRoom()
       })
     this.#running.add(running)
   }
 
   async #finish(name: string, run: TaskRun, outcome: Outcome): Promise<void> {
     run.end()
-    // A task that was interrupted has no outcome; one that was cancelled has its state already.
-    if (this.stopped) return
     if (run.parked) return
-    const end = (part: Pick<TaskState, 'status' | 'statusMessage' | 'result' | 'error'>) =>
-      this.#records.change(name, (state) =>
-        isTerminal(state) || state.attempt !== run.attempt
-          ? undefined
-          : { state: { ...state, ...part, open: {} }, runnable: false, clear: true },
-      )
-    const fail = async (error: NonNullable<TaskState['error']>) => {
-      const { code, message } = error
-      const short = truncate(message, MAX_MESSAGE)
-      const ended = await end({ status: 'failed', statusMessage: short, error })
-      if (ended === 'full')
-        await end({ status: 'failed', statusMessage: short, error: { code, message: short } })
+    // A task that was interrupted has no outcome; one that has finished all the same has.
+    if (this.stopped && !isComplete(outcome)) return
+    if ('thrown' in outcome) return await this.#endFailed(name, run, this.#errorOf(outcome.thrown))
+    try {
+      await this.#endCompleted(name, run, outcome.result)
+    } catch (error) {
+      if (error instanceof StoreError) throw error
+      // The result is not JSON.
+      this.#options.report({ level: 'error', message: 'A task failed', id: run.id, error })
+      await this.#endFailed(name, run, { code: INTERNAL_ERROR, message: 'Internal error' })
     }
-    if ('thrown' in outcome) return await fail(this.#errorOf(outcome.thrown))
+  }
+
+  async #endCompleted(name: string, run: TaskRun, returned: CallToolResult): Promise<void> {
     const { server, report, maxTaskBytes } = this.#options
-    const projected = projectCallResult(run.revision, outcome.result)
+    const projected = projectCallResult(run.revision, returned)
     const result = addResultFields(run.revision, projected, server.info, undefined)
-    if ((await end({ status: 'completed', statusMessage: undefined, result })) !== 'full') return
+    const ending: Ending = { status: 'completed', statusMessage: undefined, result }
+    let ended: Awaited<ReturnType<TaskRecords['change']>>
+    try {
+      ended = await this.#end(name, run, ending)
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error
+      const bytes = stringMemory(JSON.stringify(result))
+      if (this.#unstored + bytes > MAX_UNSTORED) {
+        const message = 'The result could not be stored: the store of tasks has failed'
+        return await this.#endFailed(name, run, { code: INTERNAL_ERROR, message })
+      }
+      this.#unstored += bytes
+      try {
+        ended = await this.writes.after(error, () => this.#end(name, run, ending), run.signal)
+      } finally {
+        this.#unstored -= bytes
+      }
+    }
+    if (ended !== 'full') return
     const message = `The result is too large to be stored with its task: at most ${maxTaskBytes} bytes, within the limits of the store`
     report({ level: 'error', message, id: run.id })
-    await fail({ code: INTERNAL_ERROR, message })
+    await this.#endFailed(name, run, { code: INTERNAL_ERROR, message })
+  }
+
+  async #endFailed(
+    name: string,
+    run: TaskRun,
+    error: NonNullable<TaskState['error']>,
+  ): Promise<void> {
+    const { code, message } = error
+    const statusMessage = truncate(message, MAX_MESSAGE)
+    const end = (described: NonNullable<TaskState['error']>) =>
+      this.writes.until(
+        () => this.#end(name, run, { status: 'failed', statusMessage, error: described }),
+        run.signal,
+      )
+    if ((await end(error)) === 'full') await end({ code, message: statusMessage })
+  }
+
+  #end(name: string, run: TaskRun, ending: Ending) {
+    return this.#records.change(name, (state) =>
+      isRunBy(state, run.attempt) ? endedWith(state, ending) : undefined,
+    )
   }
 
   #errorOf(thrown: unknown): NonNullable<TaskState['error']> {
@@ -193,112 +251,27 @@ export class TaskRunner {
     return { code: INTERNAL_ERROR, message: 'Internal error' }
   }
 
-  /** Another process may have cancelled a task that runs here, or have added one. */
+  /** Another process may have cancelled a task that runs here, or one can be claimed. */
   async #changed(name: string): Promise<void> {
     const run = this.#runs.get(name)
-    if (run === undefined || !run.open) return
-    const state = await this.stateOf(name)
+    if (run === undefined) return this.onRoom()
+    if (!run.open) return
+    const state = await this.#records.get(name)
     if (state === undefined || isTerminal(state)) run.abort(new Error('The task has ended'))
   }
+}
 
-  /** Starts stored tasks while there is room. */
-  claim(): void {
-    this.#claimAgain = true
-    if (this.stopped || this.#claiming !== undefined) return
-    this.#claiming = this.#claimAll()
-      .catch((error: unknown) =>
-        this.#options.report({ level: 'error', message: 'Tasks could not be claimed', error }),
-      )
-      .finally(() => {
-        this.#claiming = undefined
-        if (this.#claimAgain) this.claim()
-      })
-  }
+/** Whether a run may write to its task: it has not ended, and no other run has begun or is due. */
+function isRunBy(state: TaskState, attempt: number): boolean {
+  return !isTerminal(state) && state.started && state.attempt === attempt
+}
 
-  async #claimAll(): Promise<void> {
-    await this.#options.ready
-    for (;;) {
-      this.#claimAgain = false
-      if (this.room <= 0 || this.stopped) return
-      const claimed = await this.#records.store.claim(this.room)
-      for (const task of claimed) await this.#continue(task)
-      // One may have become runnable meanwhile.
-      if (claimed.length === 0 && !this.#claimAgain) return
-    }
-  }
+function isComplete(outcome: Outcome): boolean {
+  return 'result' in outcome && outcome.result.isError !== true
+}
 
-  async #continue(task: ClaimedTask): Promise<void> {
-    const { name } = task
-    const state = JSON.parse(task.state) as TaskState // written by this extension
-    try {
-      const problem = state.started
-        ? 'The server was restarted while the task was running'
-        : await this.#runAgain(task, state)
-      if (problem !== undefined) await this.#failStored(name, problem)
-    } catch (error) {
-      this.#options.report({ level: 'error', message: 'A stored task could not be run', error })
-      await this.#failStored(name, 'The stored task could not be run')
-    }
-  }
-
-  async #failStored(name: string, message: string): Promise<void> {
-    await this.#records.change(name, (state) =>
-      isTerminal(state)
-        ? undefined
-        : {
-            state: {
-              ...state,
-              status: 'failed',
-              statusMessage: message,
-              error: { code: INTERNAL_ERROR, message },
-              open: {},
-            },
-            runnable: false,
-            clear: true,
-          },
-    )
-  }
-
-  /** Runs the handler of a stored task from the top, with its steps and answers; returns why it cannot. */
-  async #runAgain(task: ClaimedTask, state: TaskState): Promise<string | undefined> {
-    const { server, report, maxTaskBytes } = this.#options
-    const { name, expires } = task
-    const { origin, steps, answers } = restore(task.entries)
-    const tool = server.tools.get(state.tool)
-    const options = tool === undefined ? undefined : taskOptionsOf(tool.definition)
-    const revision = revisions.find(({ id }) => id === origin.client.revision)
-    if (tool === undefined || options === undefined || revision === undefined)
-      return `The tool ${state.tool} no longer exists`
-    if ((await definitionOf(tool, options)) !== origin.definition)
-      return `The tool ${state.tool} has changed since the task was created`
-    const checked = await tool.input.check(origin.arguments)
-    if (checked.issues !== undefined)
-      return `The arguments of ${state.tool} are no longer valid: ${describeIssues(checked.issues)}`
-    const attempt = state.attempt + 1
-    const begun = await this.#records.change(name, (before) =>
-      isTerminal(before) ? undefined : { state: { ...before, attempt, started: true } },
-    )
-    // It was cancelled or has expired meanwhile.
-    if (begun !== 'changed') return undefined
-    const run = new TaskRun(
-      {
-        id: `task-${name.slice(0, 12)}`,
-        key: state.key,
-        attempt,
-        client: origin.client,
-        revision,
-        meta: origin.meta,
-        maxBytes: maxTaskBytes,
-        steps,
-        answers,
-        report,
-      },
-      this.writerOf(name, attempt),
-    )
-    const context = { server, call: new ServedCall(run), report, remote: origin.remote }
-    this.start(name, run, expires, () => runTool(tool, checked.value, context))
-    return undefined
-  }
+function endedWith(state: TaskState, ending: Ending): RecordChange {
+  return { state: { ...state, ...ending, open: {} }, runnable: false, clear: true }
 }
 
 /** Asks questions in a task. A key is never used twice: a question that is asked again gets another one. */

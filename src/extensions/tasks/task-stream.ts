@@ -48,7 +48,7 @@ export class TaskStream implements ExtensionStream {
     try {
       for (const name of this.#changed) {
         this.#changed.delete(name)
-        const state = (await this.#records.get(name))?.state
+        const state = await this.#records.get(name)
         const id = this.#ids.get(name)
         // It may have ended while the state was read.
         if (id === undefined) continue

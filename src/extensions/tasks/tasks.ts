@@ -1,18 +1,14 @@
-import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
-import { ignore } from '../../jsonrpc/hook.js'
+import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { MISSING_CLIENT_CAPABILITY } from '../../protocol/errors.js'
 import { checkNames, namesOf } from '../../schema/names.js'
 import type { Call } from '../../server/call.js'
-import { checkServer } from '../../server/context.js'
 import { type Extension, type ExtensionStream, extension } from '../../server/extensions.js'
-import type { Server } from '../../server/server.js'
-import { MemoryTaskStore, type TaskStore } from '../../stores/task-store.js'
-import { TaskCalls } from './task-calls.js'
+import { MemoryTaskStore } from '../../stores/memory-task-store.js'
+import type { TaskStore } from '../../stores/task-store.js'
+import { TaskEngine } from './task-engine.js'
 import { checkTaskOptions, taskOptionsOf } from './task-options.js'
 import { TASKS, TASK_REVISIONS } from './task-name.js'
 import { TaskRecords } from './task-records.js'
-import { TaskRequests } from './task-requests.js'
-import { TaskRunner } from './task-runner.js'
 import { TaskStream } from './task-stream.js'
 
 export interface TasksOptions {
@@ -41,14 +37,7 @@ export function tasks(options: TasksOptions = {}): Extension {
     throw new TypeError('tasks: "concurrency" must be an integer greater than 0')
   if (!(typeof maxTaskBytes === 'number' && maxTaskBytes >= 4096))
     throw new TypeError('tasks: "maxTaskBytes" must be a number of bytes, at least 4096')
-  const records = new TaskRecords(store, maxTaskBytes)
-  let engine: { runner: TaskRunner; calls: TaskCalls; requests: TaskRequests } | undefined
-  let owner: Server | undefined
-  let ready: Promise<void> = Promise.resolve()
-  const running = () => {
-    if (engine === undefined) throw new Error('The server is not being served')
-    return engine
-  }
+  const engine = new TaskEngine(new TaskRecords(store, maxTaskBytes), concurrency, maxTaskBytes)
   return extension({
     id: TASKS,
     revisions: TASK_REVISIONS,
@@ -57,19 +46,19 @@ export function tasks(options: TasksOptions = {}): Extension {
     methods: {
       'tasks/get': {
         nameParam: 'taskId',
-        serve: ({ taskId }, { client }) => running().requests.get(taskId, client),
+        serve: ({ taskId }, { client }) => engine.running.requests.get(taskId, client),
       },
       'tasks/update': {
         nameParam: 'taskId',
         async serve({ taskId, inputResponses }, { client }) {
-          await running().requests.update(taskId, inputResponses, client)
+          await engine.running.requests.update(taskId, inputResponses, client)
           return {}
         },
       },
       'tasks/cancel': {
         nameParam: 'taskId',
         async serve({ taskId }, { client }) {
-          await running().requests.cancel(taskId, client)
+          await engine.running.requests.cancel(taskId, client)
           return {}
         },
       },
@@ -79,38 +68,15 @@ export function tasks(options: TasksOptions = {}): Extension {
     callTool: (call, run) => {
       const task = taskOptionsOf(call.tool)
       if (task === undefined) return run()
-      if (call.settings !== undefined) return running().calls.call(call, task, run)
+      if (task.mode === 'must' && engine.problem !== undefined) throw unavailable()
+      if (call.settings !== undefined) return engine.running.calls.call(call, task, run)
       if (task.mode === 'must') throw missingCapability()
       return run()
     },
-    listen: { taskIds: (value, call) => listen(value, call, running().requests, records) },
-    start(server, report) {
-      if (owner !== undefined && owner !== server)
-        throw new TypeError('tasks() belongs to another server; call tasks() once for each server')
-      owner = server
-      const options = {
-        server: checkServer(server),
-        records,
-        concurrency,
-        maxTaskBytes,
-        ready,
-        report,
-      }
-      const runner = new TaskRunner(options)
-      engine = {
-        runner,
-        calls: new TaskCalls(runner, options),
-        requests: new TaskRequests(runner, records),
-      }
-    },
-    async stop() {
-      const stopping = engine
-      engine = undefined
-      const stopped = stopping?.runner.stop()
-      // Also if the store fails: then the next start finds out by itself.
-      ready = stopped?.catch(ignore) ?? ready
-      await stopped
-    },
+    listen: { taskIds: (value, call) => listen(value, call, engine) },
+    available: () => engine.available(),
+    start: (server, report, { remote }) => engine.start(server, report, remote),
+    stop: () => engine.stop(),
   })
 }
 
@@ -118,9 +84,9 @@ export function tasks(options: TasksOptions = {}): Extension {
 async function listen(
   value: unknown,
   { client }: Call,
-  requests: TaskRequests,
-  records: TaskRecords,
+  engine: TaskEngine,
 ): Promise<ExtensionStream> {
+  const { requests } = engine.running
   if (!Array.isArray(value) || value.length > MAX_LISTENED)
     throw new RpcError(
       INVALID_PARAMS,
@@ -134,7 +100,14 @@ async function listen(
     } catch (error) {
       if (!(error instanceof RpcError)) throw error
     }
-  return new TaskStream(ids, records)
+  return new TaskStream(ids, engine.records)
+}
+
+function unavailable(): RpcError {
+  return new RpcError(
+    INTERNAL_ERROR,
+    'This tool needs tasks, which this process does not have: another process uses their store, or the store has failed; the log of the server says which',
+  )
 }
 
 function missingCapability(): RpcError {

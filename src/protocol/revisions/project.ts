@@ -1,4 +1,4 @@
-import { SERVER_INFO } from '../meta.js'
+import { EXTENSION_META, SERVER_INFO } from '../meta.js'
 import type {
   CacheHint,
   CallToolResult,
@@ -34,7 +34,7 @@ const NESTED: Readonly<Record<string, keyof Fields>> = {
 }
 
 function pick(revision: Revision, shape: keyof Fields, value: object): Record<string, unknown> {
-  const members = value as Readonly<Record<string, unknown>> // read by name only, and only names the revision has
+  const members = value as Readonly<Record<string | typeof EXTENSION_META, unknown>> // read by name only, and only names the revision has
   const picked: Record<string, unknown> = {}
   for (const name of revision.fields[shape]) {
     const member = members[name]
@@ -45,6 +45,8 @@ function pick(revision: Revision, shape: keyof Fields, value: object): Record<st
       picked[name] = member.map((item: object) => pick(revision, nested, item))
     else picked[name] = pick(revision, nested, member)
   }
+  const added = members[EXTENSION_META]
+  if (added !== undefined) picked['_meta'] = Object.assign({}, picked['_meta'], added)
   return picked
 }
 

@@ -104,9 +104,14 @@ export class AskByResult implements Asking {
     return this.#suspended
   }
 
-  /** What has been recorded so far. */
+  /** What has been recorded so far, with the answers of this request that were not looked up yet. */
   get recorded(): Pick<Suspension, 'answers' | 'steps'> {
-    return { answers: Object.fromEntries(this.#answers), steps: this.#steps.recorded }
+    const answers = new Map(this.#answers)
+    for (const [key, mark] of Object.entries(this.#previousState?.asked ?? {})) {
+      const response = Object.hasOwn(this.#responses, key) ? this.#responses[key] : undefined
+      if (response !== undefined) answers.set(key, { [mark]: response, ...answers.get(key) })
+    }
+    return { answers: Object.fromEntries(answers), steps: this.#steps.recorded }
   }
 
   /**
@@ -219,7 +224,8 @@ export class AskByResult implements Asking {
         key,
         attempt,
         questions: this.#missing,
-        ...this.recorded,
+        answers: Object.fromEntries(this.#answers),
+        steps: this.#steps.recorded,
       }
       const redirected = await this.#redirected?.(suspension)
       if (redirected !== true) await this.#suspend(suspension)

@@ -75,6 +75,9 @@ export function prepareTool(
         : undefined
     if (problem !== undefined) throw fail(`"${field}" ${problem}`)
   }
+  for (const [field, value] of Object.entries(definition))
+    if (!(field in fields) && isObject(value) && typeof value['extension'] === 'string')
+      throw fail(`"${field}" needs the extension ${value['extension']}; add it to "extensions"`)
   checkSharedProperties(definition, fail)
   const input = prepareSchema(definition.input, 'input', fail)
   if (input.json['type'] !== 'object')

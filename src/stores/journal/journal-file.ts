@@ -1,6 +1,8 @@
-import { type FileHandle, open, readFile, rename } from 'node:fs/promises'
+import fs from 'node:fs'
 import { dirname } from 'node:path'
+import { promisify } from 'node:util'
 import { crc32 } from 'node:zlib'
+import { isCode } from './journal-lock.js'
 
 /** A journal that was changed by something else, or whose disk has failed. */
 export class JournalCorruptError extends Error {
@@ -16,6 +18,8 @@ export class JournalCorruptError extends Error {
 
 const HEADER = { journal: 'ccmcp tasks', version: 1 }
 const NEWLINE = 0x0a
+/** Lines are written together up to about this many bytes. */
+const CHUNK = 1024 * 1024
 
 /**
  * An append-only file of JSON values: one line each, `<crc32> <json>`. A value is either there as a whole, or not at
@@ -23,49 +27,49 @@ const NEWLINE = 0x0a
  */
 export class JournalFile {
   readonly #path: string
-  #file: FileHandle
+  #fd: number
   /** The end of the last complete line. */
   #size: number
   /** Whether there may be bytes behind it. */
   #torn = false
+  /** Whether the file was renamed into place, and its directory is not on the disk yet. */
+  #unsyncedDirectory = false
 
-  private constructor(path: string, file: FileHandle, size: number) {
+  private constructor(path: string, fd: number, size: number) {
     this.#path = path
-    this.#file = file
+    this.#fd = fd
     this.#size = size
   }
 
   /** Opens a file, or creates it; `read` gets its values in order. */
-  static async open(path: string, read: (value: unknown) => void): Promise<JournalFile> {
-    const found = await readFile(path).catch((error: unknown) => {
-      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+  static open(path: string, read: (value: unknown) => void): JournalFile {
+    const { size, length } = readJournalFile(path, read)
+    if (size === 0) return JournalFile.#create(path)
+    const journal = new JournalFile(path, fs.openSync(path, 'r+'), size)
+    try {
+      if (size < length) journal.#cutNow()
+    } catch (error) {
+      fs.closeSync(journal.#fd)
       throw error
-    })
-    const bytes = found ?? Buffer.alloc(0)
-    let size = 0
-    let lines = 0
-    while (size < bytes.length) {
-      const end = bytes.indexOf(NEWLINE, size)
-      const value = end === -1 ? undefined : parseLine(bytes.subarray(size, end))
-      if (value === undefined) {
-        // Every write is one line and is awaited: only the last line can be incomplete.
-        const more = end === -1 ? -1 : bytes.indexOf(NEWLINE, end + 1)
-        if (more !== -1) throw new JournalCorruptError(path, size, 'the checksum does not match')
-        break
-      }
-      if (lines++ === 0) checkHeader(path, value)
-      else read(value)
-      size = end + 1
     }
-    if (lines === 0) {
-      if (bytes.length > 0) throw new JournalCorruptError(path, 0, 'it has no header')
-      const file = await create(path, [HEADER])
-      return new JournalFile(path, file.handle, file.size)
-    }
-    const handle = await open(path, 'r+')
-    const journal = new JournalFile(path, handle, size)
-    if (size < bytes.length) await journal.#cut()
     return journal
+  }
+
+  static #create(path: string): JournalFile {
+    const aside = asideOf(path)
+    const fd = fs.openSync(aside, 'w+', 0o600)
+    try {
+      const line = encodeLine(HEADER)
+      fs.writeFileSync(fd, line)
+      fs.fsyncSync(fd)
+      fs.renameSync(aside, path)
+      if (process.platform !== 'win32') withDirectory(path, (directory) => fs.fsyncSync(directory))
+      return new JournalFile(path, fd, line.length)
+    } catch (error) {
+      fs.closeSync(fd)
+      fs.rmSync(aside, { force: true })
+      throw error
+    }
   }
 
   get size(): number {
@@ -74,76 +78,158 @@ export class JournalFile {
 
   /** Appends a value; it is on the disk when this resolves. If it rejects, nothing was appended. */
   async append(value: unknown): Promise<void> {
-    if (this.#torn) await this.#cut()
     const line = encodeLine(value)
+    if (this.#unsyncedDirectory) await this.#syncDirectory()
+    if (this.#torn) await this.#cut()
     this.#torn = true
-    await writeAll(this.#file, line, this.#size)
-    await this.#file.datasync()
+    await writeAll(this.#fd, line, this.#size)
+    await datasync(this.#fd)
     this.#size += line.length
     this.#torn = false
   }
 
-  /** Replaces all values at once: a crash leaves either the old file or the new one. */
-  async replace(values: readonly unknown[]): Promise<void> {
-    const { handle, size } = await create(this.#path, [HEADER, ...values])
-    const before = this.#file
-    this.#file = handle
+  /** Replaces all values at once: a crash, or an error, leaves either the old file or the new one. */
+  async replace(values: Iterable<unknown>): Promise<void> {
+    const aside = asideOf(this.#path)
+    const fd = fs.openSync(aside, 'w+', 0o600)
+    let size = 0
+    try {
+      for (const bytes of chunksOf(values)) {
+        await writeAll(fd, bytes, size)
+        size += bytes.length
+      }
+      await sync(fd)
+      await rename(aside, this.#path)
+    } catch (error) {
+      fs.closeSync(fd)
+      fs.rmSync(aside, { force: true })
+      throw error
+    }
+    // From here on the new file has the name: values that were appended to the old one would be lost.
+    fs.closeSync(this.#fd)
+    this.#fd = fd
     this.#size = size
     this.#torn = false
-    await before.close()
+    this.#unsyncedDirectory = true
+    await this.#syncDirectory()
   }
 
-  close(): Promise<void> {
-    return this.#file.close()
+  close(): void {
+    fs.closeSync(this.#fd)
   }
 
   async #cut(): Promise<void> {
-    await this.#file.truncate(this.#size)
-    await this.#file.datasync()
+    await truncate(this.#fd, this.#size)
+    await datasync(this.#fd)
     this.#torn = false
+  }
+
+  #cutNow(): void {
+    fs.ftruncateSync(this.#fd, this.#size)
+    fs.fdatasyncSync(this.#fd)
+  }
+
+  /** The rename is on the disk when the directory is. Some systems cannot open a directory. */
+  async #syncDirectory(): Promise<void> {
+    if (process.platform !== 'win32')
+      await withDirectory(this.#path, (directory) => sync(directory))
+    this.#unsyncedDirectory = false
   }
 }
 
-/** Writes a complete file aside and renames it into place. */
-async function create(
+/**
+ * Reads a journal without changing it; the last line may be incomplete, because it is being written or a crash has cut it.
+ * Returns the bytes of complete lines, and all. An empty file, or none, has no lines.
+ */
+export function readJournalFile(
   path: string,
-  values: readonly unknown[],
-): Promise<{ handle: FileHandle; size: number }> {
-  const aside = `${path}.new`
-  const handle = await open(aside, 'w+', 0o600)
-  try {
-    let size = 0
-    for (const value of values) {
-      const line = encodeLine(value)
-      await writeAll(handle, line, size)
-      size += line.length
+  read: (value: unknown) => void,
+): { size: number; length: number } {
+  const bytes = readIfThere(path)
+  let size = 0
+  while (size < bytes.length) {
+    const end = bytes.indexOf(NEWLINE, size)
+    const value = end === -1 ? undefined : parseLine(bytes.subarray(size, end))
+    if (value === undefined) {
+      // Every write is one line and is awaited: only the last line can be incomplete.
+      const more = end === -1 ? -1 : bytes.indexOf(NEWLINE, end + 1)
+      if (more !== -1) throw new JournalCorruptError(path, size, 'the checksum does not match')
+      break
     }
-    await handle.sync()
-    await rename(aside, path)
-    await syncDirectory(dirname(path))
-    return { handle, size }
+    if (size === 0) checkHeader(path, value)
+    else read(value)
+    size = end + 1
+  }
+  if (size === 0 && bytes.length > 0) throw new JournalCorruptError(path, 0, 'it has no header')
+  return { size, length: bytes.length }
+}
+
+function readIfThere(path: string): Buffer {
+  try {
+    return fs.readFileSync(path)
   } catch (error) {
-    await handle.close()
+    if (isCode(error, 'ENOENT')) return Buffer.alloc(0)
     throw error
   }
 }
 
-/** The rename is on the disk when the directory is. Some systems cannot open a directory. */
-async function syncDirectory(path: string): Promise<void> {
-  if (process.platform === 'win32') return
-  const directory = await open(path, 'r')
-  try {
-    await directory.sync()
-  } finally {
-    await directory.close()
-  }
+/** Where a new version is written before it is renamed into place. */
+function asideOf(path: string): string {
+  return `${path}.new`
 }
 
-async function writeAll(file: FileHandle, bytes: Buffer, position: number): Promise<void> {
-  let written = 0
-  while (written < bytes.length)
-    written += (await file.write(bytes, written, bytes.length - written, position + written))
-      .bytesWritten
+function withDirectory(path: string, use: (directory: number) => Promise<void>): Promise<void>
+function withDirectory(path: string, use: (directory: number) => void): void
+function withDirectory(
+  path: string,
+  use: (directory: number) => void | Promise<void>,
+): void | Promise<void> {
+  const directory = fs.openSync(dirname(path), 'r')
+  const close = () => fs.closeSync(directory)
+  let used: void | Promise<void>
+  try {
+    used = use(directory)
+  } catch (error) {
+    close()
+    throw error
+  }
+  if (used instanceof Promise) return used.finally(close)
+  return close()
+}
+
+function* chunksOf(values: Iterable<unknown>): Generator<Buffer> {
+  let lines = [encodeLine(HEADER)]
+  let bytes = 0
+  for (const value of values) {
+    const line = encodeLine(value)
+    lines.push(line)
+    bytes += line.length
+    if (bytes < CHUNK) continue
+    yield Buffer.concat(lines)
+    lines = []
+    bytes = 0
+  }
+  yield Buffer.concat(lines)
+}
+
+// The functions of `fs` are looked up when they are called, so that tests can make them fail.
+const datasync = (fd: number) => promisify(fs.fdatasync)(fd)
+const sync = (fd: number) => promisify(fs.fsync)(fd)
+const truncate = (fd: number, size: number) => promisify(fs.ftruncate)(fd, size)
+const rename = (from: string, to: string) => promisify(fs.rename)(from, to)
+
+async function writeAll(fd: number, bytes: Buffer, position: number): Promise<void> {
+  for (let written = 0; written < bytes.length;)
+    written += await write(fd, bytes.subarray(written), position + written)
+}
+
+function write(fd: number, bytes: Buffer, position: number): Promise<number> {
+  return new Promise((resolve, reject) =>
+    fs.write(fd, bytes, 0, bytes.length, position, (error, written) => {
+      if (error === null) resolve(written)
+      else reject(error)
+    }),
+  )
 }
 
 function encodeLine(value: unknown): Buffer {

@@ -1,4 +1,5 @@
-import { link, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import fs from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 
 /** A journal that another process is using. */
 export class JournalLockedError extends Error {
@@ -7,7 +8,7 @@ export class JournalLockedError extends Error {
 
   constructor(path: string, pid: number) {
     super(
-      `The journal ${path} is used by process ${pid}; end that process, or use another file. Without tasks, the server can be started anyway`,
+      `The journal ${path} is used by process ${pid}, and by one process at a time; end that process, or use another file`,
     )
   }
 }
@@ -16,49 +17,91 @@ const ATTEMPTS = 10
 /** The locks of this process. */
 const held = new Set<string>()
 
-/** Takes the lock of a file; a lock whose process has ended is taken over. Returns a function that releases it. */
-export async function lockFile(path: string): Promise<() => Promise<void>> {
-  const lock = `${path}.lock`
+/**
+ * Takes the lock of a file; a lock whose process has ended is taken over. Returns a function that releases it. It does
+ * not wait for anything, so that a server knows whether it has tasks before it receives a message.
+ */
+export function lockFile(path: string): () => void {
+  const lock = lockOf(path)
   const mine = `${lock}.${process.pid}.${crypto.randomUUID()}`
-  const owner = `${process.pid} ${await startOf(process.pid)}`
-  await writeFile(mine, owner)
+  fs.writeFileSync(mine, thisProcess(), { mode: 0o600 })
   try {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       try {
         // Unlike a file that is created and then written, a link is complete when it appears.
-        await link(mine, lock)
+        fs.linkSync(mine, lock)
         held.add(lock)
-        return async () => {
+        removeLeftovers(lock)
+        return () => {
           held.delete(lock)
-          await rm(lock, { force: true })
+          fs.rmSync(lock, { force: true })
         }
       } catch (error) {
         if (!isCode(error, 'EEXIST')) throw error
       }
-      await removeStale(path, lock)
+      removeStale(path, lock)
     }
     throw new JournalLockedError(path, 0)
   } finally {
-    await rm(mine, { force: true })
+    fs.rmSync(mine, { force: true })
+  }
+}
+
+/** The process that uses a journal; undefined if none does. */
+export function userOf(path: string): { readonly pid: number; readonly text: string } | undefined {
+  const lock = lockOf(path)
+  const owner = readOwner(lock)
+  return owner !== undefined && isAlive(owner, lock) ? owner : undefined
+}
+
+/** How the lock names this process. */
+export function thisProcess(): string {
+  return `${process.pid} ${startOf(process.pid)}`
+}
+
+function lockOf(path: string): string {
+  return `${path}.lock`
+}
+
+/** Removes files of processes that were killed while they took the lock. */
+function removeLeftovers(lock: string): void {
+  const prefix = `${basename(lock)}.`
+  try {
+    for (const name of fs.readdirSync(dirname(lock))) {
+      if (!name.startsWith(prefix)) continue
+      const pid = Number(name.slice(prefix.length).split('.')[0])
+      if (Number.isInteger(pid) && pid !== process.pid && !exists(pid))
+        fs.rmSync(join(dirname(lock), name), { force: true })
+    }
+  } catch {
+    // They are harmless.
   }
 }
 
 /** Removes a lock whose process has ended; throws if it has not. */
-async function removeStale(path: string, lock: string): Promise<void> {
-  const found = await readOwner(lock)
+function removeStale(path: string, lock: string): void {
+  const found = readOwner(lock)
   if (found === undefined) return
-  if (await isAlive(found, lock)) throw new JournalLockedError(path, found.pid)
+  if (isAlive(found, lock)) throw new JournalLockedError(path, found.pid)
   // Another process may do the same, and may have taken the lock since: then it is put back.
   const taken = `${lock}.${process.pid}.${crypto.randomUUID()}`
   try {
-    await rename(lock, taken)
+    fs.renameSync(lock, taken)
   } catch (error) {
     if (isCode(error, 'ENOENT')) return
     throw error
   }
-  const removed = await readOwner(taken)
-  if (removed !== undefined && removed.text !== found.text) await link(taken, lock).catch(() => {}) // a third process has it
-  await rm(taken, { force: true })
+  const removed = readOwner(taken)
+  if (removed !== undefined && removed.text !== found.text) putBack(taken, lock)
+  fs.rmSync(taken, { force: true })
+}
+
+function putBack(taken: string, lock: string): void {
+  try {
+    fs.linkSync(taken, lock)
+  } catch {
+    // A third process has it.
+  }
 }
 
 interface Owner {
@@ -67,9 +110,9 @@ interface Owner {
   readonly text: string
 }
 
-async function readOwner(lock: string): Promise<Owner | undefined> {
+function readOwner(lock: string): Owner | undefined {
   try {
-    const text = await readFile(lock, 'utf8')
+    const text = fs.readFileSync(lock, 'utf8')
     const [pid = '', start = ''] = text.split(' ')
     return { pid: Number(pid), start, text }
   } catch (error) {
@@ -78,29 +121,35 @@ async function readOwner(lock: string): Promise<Owner | undefined> {
   }
 }
 
-async function isAlive({ pid, start }: Owner, lock: string): Promise<boolean> {
+function isAlive({ pid, start }: Owner, lock: string): boolean {
   // In a container, the process after a restart often has the same id.
   if (pid === process.pid) return held.has(lock)
-  if (!(Number.isInteger(pid) && pid > 0)) return false
+  if (!(Number.isInteger(pid) && pid > 0) || !exists(pid)) return false
+  return start === '' || startOf(pid) === start
+}
+
+function exists(pid: number): boolean {
   try {
     process.kill(pid, 0)
+    return true
   } catch (error) {
-    if (isCode(error, 'ESRCH')) return false
+    return !isCode(error, 'ESRCH')
   }
-  return start === '' || (await startOf(pid)) === start
 }
 
 /** When a process was started, on systems that tell: its id may have been used before. */
-async function startOf(pid: number): Promise<string> {
+function startOf(pid: number): string {
   try {
-    const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+    const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8')
     // The second field is a name in parentheses, which may contain anything.
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    // A process that has ended stays listed until its parent asks for its exit code.
+    return fields[0] === 'Z' ? 'ended' : (fields[19] ?? '')
   } catch {
     return ''
   }
 }
 
-function isCode(error: unknown, code: string): boolean {
+export function isCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code
 }

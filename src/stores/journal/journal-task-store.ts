@@ -1,14 +1,18 @@
 import {
-  type ClaimedTask,
   MemoryTaskStore,
   type MemoryTaskStoreOptions,
-  type NewTask,
-  type StoredTask,
-  type TaskChange,
   type TaskEntry,
-  type TaskStore,
+} from '../memory-task-store.js'
+import type {
+  ClaimedTask,
+  NewTask,
+  StoredTask,
+  TaskChange,
+  TaskCommand,
+  TaskStore,
 } from '../task-store.js'
-import { JournalFile } from './journal-file.js'
+import { receiveCommands } from './journal-commands.js'
+import { JournalFile, readJournalFile } from './journal-file.js'
 import { lockFile } from './journal-lock.js'
 
 /** What one line of the journal contains: the changes that were written together. */
@@ -25,55 +29,100 @@ interface Pending {
   reject(error: unknown): void
 }
 
-/** A file that is smaller is not compacted. */
-const SMALLEST = 4 * 1024 * 1024
+export interface JournalTaskStoreOptions extends MemoryTaskStoreOptions {
+  /** The file is rewritten when it has more bytes than this and most of them are obsolete (default 4 MiB). */
+  compactBytes?: number
+}
+
+/** What is there while the journal is in use. */
+interface Opened {
+  readonly memory: MemoryTaskStore
+  readonly file: JournalFile
+  readonly unlock: () => void
+}
 
 /**
  * Stores tasks in a file, so that they survive a crash of the process and of the machine. All tasks are also in memory,
- * with the same limits. One process can use a file.
+ * with the same limits. One process can use a file: it is locked and read when the server is first served.
  */
 export class JournalTaskStore implements TaskStore {
-  readonly #memory: MemoryTaskStore
-  readonly #file: JournalFile
-  readonly #unlock: () => Promise<void>
+  readonly #path: string
+  readonly #limits: MemoryTaskStoreOptions
+  readonly #compactBytes: number
+  readonly #listeners = new Set<(name: string) => void>()
+  #opened: Opened | undefined
   #queue: Pending[] = []
   /** Resolves when the last change of a task is on the disk, or has failed. */
   readonly #unwritten = new Map<string, Promise<unknown>>()
   #writing: Promise<void> | undefined
-  #closed = false
+  #closing = false
+  /** The size at which the file is next compacted. */
+  #compactAt = 0
 
-  private constructor(memory: MemoryTaskStore, file: JournalFile, unlock: () => Promise<void>) {
-    this.#memory = memory
-    this.#file = file
-    this.#unlock = unlock
+  constructor(path: string, options: JournalTaskStoreOptions = {}) {
+    if (typeof path !== 'string' || path === '')
+      throw new TypeError('JournalTaskStore: pass the path of a file')
+    const { compactBytes = 4 * 1024 * 1024, ...limits } = options
+    if (!(typeof compactBytes === 'number' && compactBytes >= 1))
+      throw new TypeError('JournalTaskStore: "compactBytes" must be a number above 0')
+    this.#path = path
+    this.#limits = limits
+    this.#compactBytes = compactBytes
+    void new MemoryTaskStore(limits) // throws if they are invalid
   }
 
-  /** Opens a journal, or creates it. Rejects with the code `JOURNAL_LOCKED` if another process uses it. */
-  static async open(path: string, options?: MemoryTaskStoreOptions): Promise<JournalTaskStore> {
-    const memory = new MemoryTaskStore(options)
-    const unlock = await lockFile(path)
-    try {
-      const tasks = new Map<string, ClaimedTask>()
-      const file = await JournalFile.open(path, (line) => {
-        for (const change of line as readonly Change[]) apply(tasks, change) // written by this class
-      })
-      for (const [name, task] of tasks) memory.restore(name, { ...task, claimed: false })
-      return new JournalTaskStore(memory, file, unlock)
-    } catch (error) {
-      await unlock()
-      throw error
-    }
+  /** A journal that is in use already; rejects with the code `JOURNAL_LOCKED` if another process uses it. */
+  static open(path: string, options?: JournalTaskStoreOptions): Promise<JournalTaskStore> {
+    const store = new JournalTaskStore(path, options)
+    return new Promise((resolve) => {
+      store.open()
+      resolve(store)
+    })
   }
 
   /** Number of stored tasks, with those that have expired but are not deleted yet. */
   get size(): number {
-    return this.#memory.size
+    return this.#opened?.memory.size ?? 0
+  }
+
+  /** Locks and reads the journal, or creates it. Throws if another process uses it, or it cannot be read. */
+  open(): void {
+    this.#closing = false
+    if (this.#opened !== undefined) return
+    const memory = new MemoryTaskStore(this.#limits)
+    memory.subscribe((name) => this.#changed(name))
+    const unlock = lockFile(this.#path)
+    try {
+      const tasks = new Map<string, ClaimedTask>()
+      const file = JournalFile.open(this.#path, (line) => applyLine(tasks, line))
+      for (const [name, task] of tasks) memory.restore(name, { ...task, claimed: false })
+      this.#compactAt = this.#compactBytes
+      this.#opened = { memory, file, unlock }
+    } catch (error) {
+      unlock()
+      throw error
+    }
+  }
+
+  /** Writes what is pending, and lets another process use the file. */
+  async close(): Promise<void> {
+    this.#closing = true
+    while (this.#writing !== undefined) await this.#writing
+    // It may have been started again meanwhile.
+    if (!this.#closing || this.#opened === undefined) return
+    const { file, unlock } = this.#opened
+    this.#opened = undefined
+    try {
+      file.close()
+    } finally {
+      unlock()
+    }
   }
 
   async create(task: NewTask): Promise<boolean> {
-    this.#checkOpen()
-    const before = this.#memory.entry(task.name)
-    if (!this.#memory.create(task)) return false
+    const { memory } = this.#use()
+    const before = memory.entry(task.name)
+    if (!memory.create(task)) return false
     const { claimed: _, ...stored } = task
     await this.#write(task.name, before, { task: { ...stored, version: 1 } })
     return true
@@ -83,7 +132,7 @@ export class JournalTaskStore implements TaskStore {
   async get(name: string): Promise<StoredTask | undefined> {
     for (let last = this.#unwritten.get(name); last !== undefined; last = this.#unwritten.get(name))
       await last
-    return this.#memory.get(name)
+    return this.#use().memory.get(name)
   }
 
   async change(
@@ -91,36 +140,38 @@ export class JournalTaskStore implements TaskStore {
     version: number,
     change: TaskChange,
   ): Promise<'changed' | 'conflict' | 'full'> {
-    this.#checkOpen()
-    const before = this.#memory.entry(name)
-    const outcome = this.#memory.change(name, version, change)
+    const { memory } = this.#use()
+    const before = memory.entry(name)
+    const outcome = memory.change(name, version, change)
     if (outcome === 'changed') await this.#write(name, before, { change, name, version })
     return outcome
   }
 
   claim(limit: number): readonly ClaimedTask[] {
-    return this.#memory.claim(limit)
+    return this.#use().memory.claim(limit)
   }
 
   release(): void {
-    this.#memory.release()
+    this.#opened?.memory.release()
   }
 
   subscribe(changed: (name: string) => void): () => void {
-    return this.#memory.subscribe(changed)
+    this.#listeners.add(changed)
+    return () => void this.#listeners.delete(changed)
   }
 
-  /** Writes what is pending, and lets another process use the file. */
-  async close(): Promise<void> {
-    if (this.#closed) return
-    this.#closed = true
-    await this.#writing
-    await this.#file.close()
-    await this.#unlock()
+  /** Receives the commands of `ccmcp tasks`. */
+  receiveCommands(run: (command: TaskCommand) => void): () => void {
+    return receiveCommands(this.#path, run)
   }
 
-  #checkOpen(): void {
-    if (this.#closed) throw new TypeError('The journal of tasks is closed')
+  #changed(name: string): void {
+    for (const listener of this.#listeners) listener(name)
+  }
+
+  #use(): Opened {
+    if (this.#opened !== undefined && !this.#closing) return this.#opened
+    throw new TypeError('The journal of tasks is not open; it is while its server is served')
   }
 
   #write(name: string, before: TaskEntry | undefined, change: Change): Promise<void> {
@@ -133,46 +184,62 @@ export class JournalTaskStore implements TaskStore {
         if (this.#unwritten.get(name) === settled) this.#unwritten.delete(name)
       })
     this.#unwritten.set(name, settled)
-    this.#writing ??= this.#writeAll()
+    this.#writing ??= this.#writeAll(this.#use())
     return written
   }
 
   /** Writes the queue; what is added meanwhile is written together. */
-  async #writeAll(): Promise<void> {
+  async #writeAll({ file, memory }: Opened): Promise<void> {
     // In the next turn: what this one adds is part of it.
     await Promise.resolve()
     while (this.#queue.length > 0) {
       const batch = this.#queue
       this.#queue = []
       try {
-        await this.#file.append(batch.map(({ change }) => change))
+        await file.append(batch.map(({ change }) => change))
         for (const { resolve } of batch) resolve()
       } catch (error) {
-        this.#undo([...batch, ...this.#queue.splice(0)], error)
+        // Later changes are undone as well: they were made on top of those that could not be written.
+        undo(memory, [...batch, ...this.#queue.splice(0)], error)
       }
-      if (this.#queue.length === 0) await this.#compact()
+      if (this.#queue.length === 0) await this.#compact(file, memory)
     }
     // In the same turn as the check: what is added later starts again.
     this.#writing = undefined
   }
 
-  /** Later changes are undone as well: they were made on top of those that could not be written. */
-  #undo(failed: readonly Pending[], error: unknown): void {
-    for (const { name, before } of failed.toReversed()) this.#memory.restore(name, before)
-    for (const { reject } of failed) reject(error)
-  }
-
   /** Rewrites the file when most of it is obsolete. */
-  async #compact(): Promise<void> {
-    if (this.#file.size < Math.max(SMALLEST, 3 * this.#memory.bytes)) return
-    const values = [...this.#memory.entries()].map(
+  async #compact(file: JournalFile, memory: MemoryTaskStore): Promise<void> {
+    if (file.size < Math.max(this.#compactAt, 3 * memory.bytes)) return
+    const values = [...memory.entries()].map(
       ({ name, owner, expires, runnable, version, state, entries }) => [
         { task: { name, owner, expires, runnable, version, state, entries } },
       ],
     )
-    // If it fails, the old file is used further.
-    await this.#file.replace(values).catch(() => {})
+    try {
+      await file.replace(values)
+      this.#compactAt = this.#compactBytes
+    } catch {
+      // The disk may be full. The file is used further, and compacted when it has grown.
+      this.#compactAt = file.size + this.#compactBytes
+    }
   }
+}
+
+/** The tasks in a journal, which another process may be using. */
+export function readJournal(path: string): ReadonlyMap<string, ClaimedTask> {
+  const tasks = new Map<string, ClaimedTask>()
+  readJournalFile(path, (line) => applyLine(tasks, line))
+  return tasks
+}
+
+function undo(memory: MemoryTaskStore, failed: readonly Pending[], error: unknown): void {
+  for (const { name, before } of failed.toReversed()) memory.restore(name, before)
+  for (const { reject } of failed) reject(error)
+}
+
+function applyLine(tasks: Map<string, ClaimedTask>, line: unknown): void {
+  for (const change of line as readonly Change[]) apply(tasks, change) // written by this class
 }
 
 function apply(tasks: Map<string, ClaimedTask>, each: Change): void {

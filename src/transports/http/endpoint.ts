@@ -16,12 +16,14 @@ import { statelessRevision } from '../../protocol/revisions/index.js'
 import type { AdmittedRequest, MessageHandler } from './admitted-request.js'
 import type { Authenticator } from './authenticator.js'
 import { PREFLIGHT, corsHeaders } from './cors.js'
+import { FORWARDED } from './forwarding.js'
 import { type GuardOptions, Guards, checkAccept, checkBody, tooLarge } from './guards.js'
 import type { HeaderList, HttpContext, UnreadBody } from './http-context.js'
 import {
   HttpErrorResponse,
   JSON_TYPE,
   methodNotAllowed,
+  misdirected,
   refuse,
   unavailable,
 } from './http-error-response.js'
@@ -128,6 +130,11 @@ export class Endpoint {
     }
   }
 
+  /** Begins to share sessions with other processes, where the session store is made for that. */
+  start(listening: { scheme: string; port: number } | undefined): void {
+    this.#sessionRouter.start(listening)
+  }
+
   /** Refuses new requests, and waits for those in progress. */
   async close(deadline: number): Promise<void> {
     this.#closing = true
@@ -159,10 +166,16 @@ export class Endpoint {
     { context, headers }: Pick<AdmittedRequest, 'context' | 'headers'>,
     id?: Id,
   ): void {
-    this.#refuse(context, unavailable('the server is shutting down', headers), id)
+    // The process that has passed it on finds the one that takes over the session.
+    const isForwarded = context.header(FORWARDED) !== undefined
+    const error = isForwarded
+      ? misdirected(headers)
+      : unavailable('the server is shutting down', headers)
+    this.#refuse(context, error, id)
   }
 
   readonly #fail = (context: HttpContext, error: unknown): void => {
+    if (error instanceof HttpErrorResponse) return this.#refuse(context, error)
     const id = newErrorReference()
     this.#options.report({
       level: 'error',

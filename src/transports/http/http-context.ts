@@ -17,6 +17,8 @@ export interface HttpContext {
   readonly target: string
   /** The value of a header; `name` is in lower case. */
   header(name: string): string | undefined
+  /** All headers, with credentials; names are in lower case. */
+  headers(): Iterable<readonly [name: string, value: string]>
   /** The request as handlers see it. */
   readonly http: HttpRequest
   /** Why the headers are ambiguous, such as a repeated header that must occur once; undefined where they are not. */

@@ -3,6 +3,8 @@ import { type Id, type UnreadableId, encodeError } from '../../jsonrpc/message.j
 import { truncate } from '../../jsonrpc/truncate.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 
+/** 421 Misdirected Request: the process that a request was passed on to does not serve it. */
+export const MISDIRECTED = 421
 export const JSON_TYPE: HeaderList = ['Content-Type', 'application/json']
 
 /** An HTTP error response, whose body is a JSON-RPC error. */
@@ -50,6 +52,15 @@ export function unavailable(reason: string, headers: HeaderList): HttpErrorRespo
     '5',
     ...headers,
   ])
+}
+
+/** To another process, which has passed on a request: nothing of it was served. */
+export function misdirected(headers: HeaderList): HttpErrorResponse {
+  return new HttpErrorResponse(
+    MISDIRECTED,
+    'Misdirected Request: this process does not have the session, or does not share the key of the sender',
+    headers,
+  )
 }
 
 export function methodNotAllowed(

@@ -63,6 +63,12 @@ export class NodeContext implements HttpContext {
     return typeof host === 'string' ? host : undefined
   }
 
+  *headers(): Iterable<readonly [name: string, value: string]> {
+    for (const [name, value] of Object.entries(this.#request.headers))
+      if (value !== undefined && !name.startsWith(':'))
+        yield [name, typeof value === 'string' ? value : value.join(', ')]
+  }
+
   get http(): HttpRequest {
     const { headers } = this.#request
     this.#http ??= new HandlerRequest(() => Object.entries(headers))

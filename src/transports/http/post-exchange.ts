@@ -1,15 +1,24 @@
 import type { Exchange, HttpRequest, Principal } from '../../jsonrpc/channel.js'
-import { ChannelClosedError, type RpcError } from '../../jsonrpc/errors.js'
-import type { Id, Invalid, Message, SentMessage, SentResponse } from '../../jsonrpc/message.js'
+import { ChannelClosedError, INTERNAL_ERROR, RpcError } from '../../jsonrpc/errors.js'
+import {
+  type Id,
+  type Invalid,
+  type Message,
+  type SentMessage,
+  type SentResponse,
+  encodeError,
+} from '../../jsonrpc/message.js'
 import type { Revision } from '../../protocol/revisions/index.js'
 import type { ResumableStream } from './resumable-stream.js'
 import type { HeaderList, HttpContext } from './http-context.js'
-import { HttpErrorResponse, JSON_TYPE, refuse } from './http-error-response.js'
+import { HttpErrorResponse, JSON_TYPE, refuse, unavailable } from './http-error-response.js'
 import type { KeptAlive } from './open-responses.js'
 import type { StateChange } from './session-state.js'
 import type { SessionStreams } from './session-streams.js'
 import { STREAM_HEADERS } from './sse-stream.js'
 import { statusInSession } from './status.js'
+
+const UNSTORED = 'the change could not be stored, and may be lost'
 
 /** What an exchange needs of its session. */
 export interface SessionPort {
@@ -31,6 +40,10 @@ export interface PostOptions {
   challenge(error: RpcError): HeaderList
   /** Responds with 500 to an error of the server, and logs it. */
   fail(context: HttpContext, error: unknown): void
+  /** Ids of the requests in the message, where their responses must come even if this process ends. */
+  requestIds?: readonly Id[]
+  /** Called before a response that is no error; where that returns a promise, the response waits for it, and is an error if it resolves with false. */
+  acknowledge?: (exchange: PostExchange) => Promise<boolean> | undefined
   /** Headers of the response to `initialize`, for which the session may have to be stored first. Called without a response where there is none, or the client has disconnected. */
   initialized?: (response: SentResponse | undefined) => HeaderList | Promise<HeaderList>
 }
@@ -47,6 +60,8 @@ export class PostExchange implements Exchange, KeptAlive {
   /** Whether the client has disconnected before a stream was opened. */
   #disconnected = false
   #released = false
+  /** Whether the server has replied; the response may still wait. */
+  #replied = false
   #responded = false
   #failed = false
   /** The responses to a batch. */
@@ -98,7 +113,7 @@ export class PostExchange implements Exchange, KeptAlive {
   }
 
   send(frame: string, message?: SentMessage): void {
-    if (this.#responded) return
+    if (this.#replied) return
     if (this.#mustBeJson) return this.#drop(message, 'The response to initialize is not a stream')
     const streamLost = this.#log !== undefined && !this.#log.connected && !this.#released
     const disconnected = this.#disconnected || streamLost
@@ -124,17 +139,43 @@ export class PostExchange implements Exchange, KeptAlive {
   }
 
   reply(frame?: string, response?: SentResponse): void {
-    if (this.#responded) return
-    this.#responded = true
-    const { streams, received } = this.#options
+    if (this.#replied) return
+    this.#replied = true
+    const { received, acknowledge } = this.#options
     const isCancelled = received.kind === 'request' && frame === undefined
     this.#failed = response?.error !== undefined || isCancelled
     if (received.kind === 'batch') this.#batch = frame
+    const acknowledged = this.#failed ? undefined : acknowledge?.(this)
+    if (acknowledged === undefined) return this.#complete(frame, response)
+    acknowledged
+      .then((stored) => (stored ? this.#complete(frame, undefined) : this.#refuseUnstored()))
+      .catch((reason: unknown) => this.#options.fail(this.#options.context, reason))
+  }
+
+  /** What was changed here would be lost with this process. */
+  #refuseUnstored(): void {
+    const { context, headers, streams, requestIds = [] } = this.#options
+    this.#failed = true
+    if (this.#log !== undefined) {
+      for (const id of requestIds)
+        this.#log.push(encodeError(id, new RpcError(INTERNAL_ERROR, UNSTORED), 'omitted'))
+      streams.finish(this.#log)
+    } else if (!this.#disconnected) refuse(context, unavailable(UNSTORED, headers), requestIds[0])
+    this.#end()
+  }
+
+  #complete(frame: string | undefined, response: SentResponse | undefined): void {
+    const { streams } = this.#options
     if (this.#log !== undefined) {
       if (frame !== undefined) this.#log.push(frame)
       streams.finish(this.#log)
     } else if (this.#disconnected) void this.#options.initialized?.(undefined)
     else this.#respond(frame, response)
+    this.#end()
+  }
+
+  #end(): void {
+    this.#responded = true
     if (this.#done === undefined) return
     if (this.#log === undefined) this.#close()
     this.#done()
@@ -142,7 +183,7 @@ export class PostExchange implements Exchange, KeptAlive {
 
   release(): void {
     if (!this.#options.session.revision.polling || this.#mustBeJson) return
-    if (this.#responded || this.#disconnected) return
+    if (this.#replied || this.#disconnected) return
     const log = this.#stream()
     this.#released = true
     log.release()
@@ -183,8 +224,8 @@ export class PostExchange implements Exchange, KeptAlive {
 
   #stream(): ResumableStream {
     if (this.#log !== undefined) return this.#log
-    const { streams, context, headers } = this.#options
-    this.#log = streams.openStream(context, headers)
+    const { streams, context, headers, requestIds } = this.#options
+    this.#log = streams.openStream(context, headers, requestIds)
     return this.#log
   }
 

@@ -1,8 +1,9 @@
 import type { StreamEvent } from '../../framing/event-stream.js'
 import { callHook } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
-import { isThenable } from '../../jsonrpc/message.js'
-import type { EventStore } from '../../stores/event-store.js'
+import type { RpcError } from '../../jsonrpc/errors.js'
+import { type Id, encodeError, isObject, isThenable } from '../../jsonrpc/message.js'
+import type { EventStore, EventWriter, StoredEvent } from '../../stores/event-store.js'
 import type { SseStream } from './sse-stream.js'
 import { withTimeout } from '../../jsonrpc/deadline.js'
 
@@ -13,6 +14,12 @@ export interface EventLogOptions {
   /** Maximum bytes of events that wait for the store; beyond it, they are sent without an id. */
   maxUnsentBytes: number
   report(entry: LogEntry): void
+}
+
+/** The session that a stream belongs to. */
+export interface StreamOwner extends EventWriter {
+  /** Called where the store refuses an event: another process has the session. */
+  superseded(): void
 }
 
 /** An event that is sent once the store has it. */
@@ -37,6 +44,7 @@ export class ResumableStream {
   /** Unique within its session. */
   readonly name: string
   readonly #key: string
+  readonly #owner: StreamOwner
   readonly #options: EventLogOptions
   #count = 0
   #connection: SseStream | undefined
@@ -46,10 +54,11 @@ export class ResumableStream {
   #waiting: WaitingEvent[] = []
   #waitingLength = 0
 
-  /** `session` is the name of the session: it makes the key of the stream unique. */
-  constructor(session: string, name: string, options: EventLogOptions) {
+  /** The name of the session makes the key of the stream unique. */
+  constructor(owner: StreamOwner, name: string, options: EventLogOptions) {
     this.name = name
-    this.#key = `${session}/${name}`
+    this.#owner = owner
+    this.#key = `${owner.session}/${name}`
     this.#options = options
   }
 
@@ -81,15 +90,45 @@ export class ResumableStream {
 
   /** The stored events after a number. */
   async after(number: number): Promise<StreamEvent[]> {
-    const found: StreamEvent[] = []
-    for (let last = number; ;) {
+    return this.#toSend(await this.#read(number))
+  }
+
+  /**
+   * The stored events after a number, of a stream whose process has ended. Requests that have no response get `error`,
+   * as far as the ids of the requests are stored.
+   */
+  async completedAfter(number: number, error: RpcError): Promise<StreamEvent[]> {
+    const stored = await this.#read(-1)
+    const events = stored.filter((event) => event.number > 0)
+    let last = stored.at(-1)?.number ?? 0
+    for (const id of unanswered(stored)) {
+      const event = { number: ++last, frame: encodeError(id, error, 'omitted') }
+      // Stored, so that every client that resumes it gets the same.
+      if (await this.#append(event.number, event.frame)) events.push(event)
+    }
+    return this.#toSend(events.filter((event) => event.number > number))
+  }
+
+  async #read(after: number): Promise<StoredEvent[]> {
+    const found: StoredEvent[] = []
+    for (let last = after; ;) {
       const events = await this.#options.eventStore.read(this.#key, last)
       const next = events.filter((event) => event.number > last)
       const newest = next.at(-1)
       if (newest === undefined) return found
-      for (const event of next) found.push({ id: this.#id(event.number), data: event.frame })
+      found.push(...next)
       last = newest.number
     }
+  }
+
+  #toSend(events: readonly StoredEvent[]): StreamEvent[] {
+    return events.map(({ number, frame }) => ({ id: this.#id(number), data: frame }))
+  }
+
+  /** Stores which requests the stream responds to; then sends an id without a message, where `retry` is given. */
+  begin(requests: readonly Id[], retry: number | undefined): void {
+    const stored = this.#append(0, JSON.stringify(requests))
+    if (retry !== undefined) this.#wait({ id: this.#id(0), retry, data: '' }, stored)
   }
 
   /** Sends an id without a message, so that a client that disconnects before the first message can resume. */
@@ -149,8 +188,8 @@ export class ResumableStream {
     callHook(
       () =>
         appended.length === 0
-          ? eventStore.delete(this.#key)
-          : Promise.all(appended).then(() => eventStore.delete(this.#key)),
+          ? eventStore.delete(this.#key, this.#owner)
+          : Promise.all(appended).then(() => eventStore.delete(this.#key, this.#owner)),
       this.#failed,
     )
   }
@@ -159,8 +198,10 @@ export class ResumableStream {
   #append(number: number, frame: string): boolean | Promise<boolean> {
     const { eventStore, ttl } = this.#options
     try {
-      const appended: unknown = eventStore.append(this.#key, { number, frame }, ttl)
-      return isThenable(appended) ? this.#inTime(Promise.resolve(appended)) : true
+      const appended: unknown = eventStore.append(this.#key, { number, frame }, ttl, this.#owner)
+      return isThenable(appended)
+        ? this.#inTime(Promise.resolve(appended))
+        : this.#isStored(appended)
     } catch (error) {
       this.#failed(error)
       return false
@@ -169,7 +210,8 @@ export class ResumableStream {
 
   async #inTime(appended: Promise<unknown>): Promise<boolean> {
     try {
-      if ((await withTimeout(STORE_TIMEOUT, appended)) !== 'late') return true
+      const result = await withTimeout(STORE_TIMEOUT, appended)
+      if (result !== 'late') return this.#isStored(result)
       this.#failed(new Error(`"append" did not resolve within ${STORE_TIMEOUT} ms`))
     } catch (error) {
       this.#failed(error)
@@ -177,7 +219,13 @@ export class ResumableStream {
     return false
   }
 
-  #wait(event: { id: string; data: string }, stored: boolean | Promise<boolean>): void {
+  /** Only `false` is a refusal: not every store is checked by a compiler. */
+  #isStored(result: unknown): boolean {
+    if (result === false) this.#owner.superseded()
+    return result !== false
+  }
+
+  #wait(event: StreamEvent & { data: string }, stored: boolean | Promise<boolean>): void {
     const waiting: WaitingEvent = {
       event,
       connection: this.#connection,
@@ -203,9 +251,9 @@ export class ResumableStream {
     for (const { event, connection, stored } of this.#waiting) {
       if (stored === undefined) break
       sent++
-      const { data = '' } = event
-      this.#waitingLength -= data.length
-      if (connection === this.#connection) connection?.send(stored ? event : { data })
+      const { id: _, ...withoutId } = event
+      this.#waitingLength -= event.data?.length ?? 0
+      if (connection === this.#connection) connection?.send(stored ? event : withoutId)
     }
     if (sent === 0) return
     this.#waiting = this.#waiting.slice(sent)
@@ -223,6 +271,20 @@ export class ResumableStream {
   #id(number: number): string {
     return `${this.name}.${number}`
   }
+}
+
+/** The ids of the requests of a stream to which no response is stored. */
+function unanswered([first, ...events]: readonly StoredEvent[]): readonly Id[] {
+  if (first?.number !== 0) return []
+  const requests = JSON.parse(first.frame) as readonly Id[] // written by `begin`
+  const answered = new Set(events.flatMap(({ frame }) => responseIds(JSON.parse(frame))))
+  return requests.filter((id) => !answered.has(id))
+}
+
+/** The ids of the responses in a message. */
+function responseIds(message: unknown): unknown[] {
+  if (Array.isArray(message)) return message.flatMap(responseIds)
+  return isObject(message) && !('method' in message) ? [message['id']] : []
 }
 
 /** A stream of a session, and the number of one of its events. */

@@ -19,8 +19,8 @@ export class SessionPersistence {
   readonly #ttl: number
   readonly #report: (entry: LogEntry) => void
   /** By session name, the last operation in progress. */
-  readonly #operations = new Map<string, Promise<void>>()
-  readonly #queued = new Set<HttpSession>()
+  readonly #operations = new Map<string, Promise<unknown>>()
+  readonly #queued = new Map<HttpSession, Promise<boolean>>()
   readonly #deleted = new WeakSet<HttpSession>()
 
   constructor(store: SessionStore, ttl: number, report: (entry: LogEntry) => void) {
@@ -29,25 +29,38 @@ export class SessionPersistence {
     this.#report = report
   }
 
-  /** Stores a session. Resolves when that is done or has failed; undefined where there is nothing to wait for. */
-  set(session: HttpSession): Promise<void> | undefined {
+  /** Stores a session. Resolves with whether it is stored; undefined where another process has it. */
+  set(session: HttpSession): Promise<boolean> | undefined {
     session.storedAt = Date.now()
-    const store = this.#store
-    if (session.superseded || this.#queued.has(session)) return undefined
-    this.#queued.add(session)
-    return this.#enqueue(session.name, async () => {
-      // Before the state is read: a change from here on is stored by the next operation.
-      this.#queued.delete(session)
-      const state = stateOf(session, await this.#secret(session.id))
-      if (this.#deleted.has(session)) return
-      if (state === undefined) return store.delete(session.name, this.#ttl)
-      const record = { generation: session.generation, state: JSON.stringify(state) }
-      // Only `false` is a refusal: not every store is checked by a compiler.
-      const stored: unknown = await store.set(session.name, record, this.#ttl)
-      if (stored !== false) return
-      session.superseded = true
-      this.#report({ level: 'info', message: 'Another process has restored or ended a session' })
-    })
+    if (session.superseded) return undefined
+    const queued = this.#queued.get(session)
+    if (queued !== undefined) return queued
+    const stored = this.#enqueue(session.name, () => this.#set(session))
+    this.#queued.set(session, stored)
+    return stored
+  }
+
+  async #set(session: HttpSession): Promise<boolean> {
+    // Before the state is read: a change from here on is stored by the next operation.
+    this.#queued.delete(session)
+    const { name, generation } = session
+    const state = stateOf(session, await this.#secret(session.id))
+    if (this.#deleted.has(session)) return false
+    if (state === undefined) {
+      await this.#store.delete(name, this.#ttl, generation)
+      return true
+    }
+    const record = { generation, state: JSON.stringify(state) }
+    // Only `false` is a refusal: not every store is checked by a compiler.
+    const stored: unknown = await this.#store.set(name, record, this.#ttl)
+    if (stored !== false) return true
+    this.#supersede(session)
+    return false
+  }
+
+  #supersede(session: HttpSession): void {
+    session.superseded = true
+    this.#report({ level: 'info', message: 'Another process has restored or ended a session' })
   }
 
   /** Whether a stored session belongs to an id. */
@@ -78,33 +91,30 @@ export class SessionPersistence {
     }
   }
 
-  /** Deletes a session; resolves with whether that succeeded. */
-  async delete(session: HttpSession): Promise<boolean> {
-    const store = this.#store
+  /** Deletes a session; resolves with whether that succeeded. A session of another process is not deleted. */
+  delete(session: HttpSession): Promise<boolean> {
     this.#deleted.add(session)
-    let deleted = false
-    await this.#enqueue(session.name, async () => {
-      await store.delete(session.name, this.#ttl)
-      deleted = true
+    const { name, generation } = session
+    return this.#enqueue(name, async () => {
+      const deleted: unknown = await this.#store.delete(name, this.#ttl, generation)
+      if (deleted === false) this.#supersede(session)
+      return deleted !== false
     })
-    return deleted
   }
 
-  /** Resolves when no operation is in progress. */
-  async settled(): Promise<void> {
-    await Promise.all(this.#operations.values())
+  /** Resolves when no operation is in progress; with a name, none of that session. */
+  async settled(name?: string): Promise<void> {
+    await (name === undefined ? Promise.all(this.#operations.values()) : this.#operations.get(name))
   }
 
-  #enqueue(name: string, work: () => Promise<void>): Promise<void> {
+  #enqueue(name: string, work: () => Promise<boolean>): Promise<boolean> {
     const operation = (this.#operations.get(name) ?? Promise.resolve())
       .then(work)
-      .catch((error: unknown) =>
-        this.#report({
-          level: 'error',
-          message: 'The session store failed to store or delete a session',
-          error,
-        }),
-      )
+      .catch((error: unknown) => {
+        const message = 'The session store failed to store or delete a session'
+        this.#report({ level: 'error', message, error })
+        return false
+      })
       .finally(() => {
         if (this.#operations.get(name) === operation) this.#operations.delete(name)
       })

@@ -8,11 +8,14 @@ import type { EventStore } from '../../stores/event-store.js'
 import type { SessionStore } from '../../stores/session-store.js'
 import type { AdmittedRequest, Responder } from './admitted-request.js'
 import type { Budgets } from './budgets.js'
+import { type ForwardedBody, Forwarder } from './forwarder.js'
+import { FORWARDED } from './forwarding.js'
 import { parseEventId } from './resumable-stream.js'
 import { accepts } from './guards.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 import {
   HttpErrorResponse,
+  misdirected,
   notAcceptable,
   unavailable,
   unknownSession,
@@ -23,7 +26,7 @@ import type { ServedSession } from './served-session.js'
 import { newSessionId } from './session-id.js'
 import { initializeOf } from './session-state.js'
 import { HttpSession, type SessionFacts, initializeBytes } from './session.js'
-import { Sessions } from './sessions.js'
+import { type Found, type OtherProcess, Sessions } from './sessions.js'
 
 export interface SessionRouterOptions {
   /** What is known of each method, including those of extensions. */
@@ -34,6 +37,8 @@ export interface SessionRouterOptions {
   eventStore: EventStore
   /** `idleTimeout` in milliseconds. */
   sessions: { max: number; idleTimeout: number; store: SessionStore | undefined }
+  /** Milliseconds without output after which an open response sends a keep-alive; 0 turns it off. */
+  keepAlive: number
   budgets: Budgets
   /** The prefix of new session ids. */
   sessionIdPrefix?: string | undefined
@@ -48,12 +53,30 @@ const NO_SESSION_ID =
 const UNKNOWN_EVENT =
   'Bad Request: Last-Event-ID names no event of this session. Reconnect without this header'
 
+/** Milliseconds after the end of a lease by which a session of that process must have been taken over. */
+const GRACE = 2000
+/** Milliseconds until the process of a session is looked for again. */
+const RETRY_INTERVAL = 50
+
+/** A request whose session is looked for. */
+interface Search {
+  readonly request: AdmittedRequest
+  readonly id: string
+  /** The message of a POST. */
+  readonly body?: ForwardedBody
+  /** When its process was first found not to serve it. */
+  readonly since?: number
+  serve(session: HttpSession | undefined): void
+}
+
 /** Serves the revisions with an `initialize` handshake, whose requests belong to sessions. */
 export class SessionRouter {
   readonly #options: SessionRouterOptions
   readonly #responder: Responder
   readonly #openResponses: OpenResponses
   readonly #sessions: Sessions
+  /** Undefined where no other process can be reached. */
+  readonly #forwarder: Forwarder | undefined
 
   constructor(
     options: SessionRouterOptions,
@@ -71,6 +94,15 @@ export class SessionRouter {
       report: options.report,
       make: (facts) => this.#make(facts),
     })
+    const { keepAlive, report } = options
+    const { key } = options.sessions.store?.ownership ?? {}
+    if (key !== undefined)
+      this.#forwarder = new Forwarder({ key, keepAlive, openResponses, report })
+  }
+
+  /** `listening` is where other processes reach this one, as far as it is known. */
+  start(listening: { scheme: string; port: number } | undefined): void {
+    this.#sessions.start(listening)
   }
 
   get size(): number {
@@ -84,23 +116,22 @@ export class SessionRouter {
 
   /** Waits for calls in progress, then ends all sessions in this process. */
   async close(deadline: number): Promise<void> {
-    const end = Date.now() + deadline
-    await Promise.all([...this.#sessions.values()].map((session) => session.drain(deadline)))
-    await this.#sessions.close(Math.max(0, end - Date.now()))
+    await Promise.all([this.#forwarder?.close(deadline), this.#sessions.close(deadline)])
   }
 
   /** Serves the message of a POST. */
   post(request: AdmittedRequest, text: string, message: Message): void {
     const id = request.context.header('mcp-session-id')
     if (id === undefined) return this.#post(request, text, message, undefined)
-    this.#find(request, id, (session) => this.#post(request, text, message, session), text)
+    const serve = (session: HttpSession | undefined) => this.#post(request, text, message, session)
+    this.#findFirst({ request, id, serve, body: { text, id: requestIdOf(message) } })
   }
 
   /** Serves a GET or DELETE. */
   getOrDelete(request: AdmittedRequest): void {
     const { context, headers, principal } = request
     const refuse = (error: HttpErrorResponse) => this.#responder.refuse(context, error)
-    this.#find(request, context.header('mcp-session-id') ?? '', (session) => {
+    const serve = (session: HttpSession | undefined) => {
       if (session === undefined) return refuse(unknownSession(headers))
       if (hasOtherVersion(context, session))
         return refuse(unsupportedVersion(session.protocolVersion, headers))
@@ -113,11 +144,15 @@ export class SessionRouter {
       if (this.#responder.full(principal))
         return refuse(unavailable('too many open streams', headers))
       this.#listen(request, session)
-    })
+    }
+    this.#findFirst({ request, id: context.header('mcp-session-id') ?? '', serve })
   }
 
-  async #delete({ context, headers }: AdmittedRequest, session: HttpSession): Promise<void> {
+  async #delete(request: AdmittedRequest, session: HttpSession): Promise<void> {
+    const { context, headers } = request
     if (await this.#sessions.endInTime(session)) return context.respond(204, headers)
+    // Another process has it.
+    if (session.superseded) return this.getOrDelete(request)
     const reason = 'the session has ended here, but could not be deleted from its store'
     this.#responder.refuse(context, unavailable(reason, headers))
   }
@@ -142,42 +177,98 @@ export class SessionRouter {
       report,
       methods,
       stateChanged: (session: HttpSession) => this.#sessions.store(session),
+      durable: this.#sessions.durable,
       ...budgets.ofSession(facts.owner),
     }
     return new HttpSession(facts, settings, openSession)
   }
 
-  /** Finds a session; `text` is the body that is held until then. */
-  #find(
-    request: AdmittedRequest,
-    id: string,
-    next: (session: HttpSession | undefined) => void,
-    text = '',
-  ): void {
+  /** Finds the session of a request, here or in another process. */
+  #find(search: Search): void {
+    const { request, id, serve } = search
     const { context, principal, headers } = request
-    const decide = (found: HttpSession | 'unavailable' | undefined) =>
-      found === 'unavailable'
-        ? this.#responder.refuse(
-            context,
-            unavailable('the session store is not available', headers),
-          )
-        : next(found)
+    const decide = (found: Found) => {
+      if (found === 'unavailable')
+        this.#responder.refuse(context, unavailable('the session store is not available', headers))
+      else if (found === undefined || found instanceof HttpSession) serve(found)
+      else this.#passOn(search, found)
+    }
     const found = this.#sessions.find(id, principal)
     if (!(found instanceof Promise)) return decide(found)
-    const { pending } = this.#options.budgets.of(principal?.id)
-    if (pending.full)
-      return this.#responder.refuse(context, unavailable('too many open requests', headers))
-    const held = estimateMemory(text)
-    pending.charge(held)
+    const release = this.#charge(search)
+    if (release === undefined) return
     // Another request may have ended the session in the meantime.
-    const decideLater = (session: Awaited<typeof found>) =>
-      session instanceof HttpSession && session.closed
-        ? this.#find(request, id, next, text)
-        : decide(session)
+    const decideLater = (session: Found) =>
+      session instanceof HttpSession && session.closed ? this.#find(search) : decide(session)
     found
-      .finally(() => pending.release(held))
+      .finally(release)
       .then(decideLater)
       .catch((error: unknown) => this.#responder.fail(context, error))
+  }
+
+  /** Charges the body of a request that waits, until the function that this returns is called; undefined where it was refused. */
+  #charge({ request, body }: Search): (() => void) | undefined {
+    const { context, principal, headers } = request
+    const { pending } = this.#options.budgets.of(principal?.id)
+    if (pending.full) {
+      this.#responder.refuse(context, unavailable('too many open requests', headers))
+      return undefined
+    }
+    const held = estimateMemory(body?.text ?? '')
+    pending.charge(held)
+    return () => pending.release(held)
+  }
+
+  /** Finds the session of a request that may come from another process. */
+  #findFirst(search: Search): void {
+    const { context, headers } = search.request
+    const forwarder = this.#forwarder
+    const process = this.#options.sessions.store?.ownership?.process
+    if (context.header(FORWARDED) === undefined || forwarder === undefined || process === undefined)
+      return this.#find(search)
+    forwarder
+      .verify(context, process)
+      .then((valid) =>
+        valid ? this.#find(search) : this.#responder.refuse(context, misdirected(headers)),
+      )
+      .catch((error: unknown) => this.#responder.fail(context, error))
+  }
+
+  /** Passes a request on to the process that has its session. */
+  #passOn(search: Search, to: OtherProcess): void {
+    const { request, body } = search
+    const { context, principal, headers } = request
+    const refuse = (error: HttpErrorResponse) => this.#responder.refuse(context, error, body?.id)
+    // Only once: two processes could pass it on to each other without end.
+    if (context.header(FORWARDED) !== undefined) return refuse(misdirected(headers))
+    if (this.#forwarder === undefined)
+      return refuse(unavailable('another process has the session', headers))
+    if (this.#responder.full(principal))
+      return refuse(unavailable('too many open requests', headers))
+    const release = this.#charge(search)
+    if (release === undefined) return
+    this.#forwarder
+      .forward(request, to, body)
+      .finally(release)
+      .then((outcome) => (outcome === 'unserved' ? this.#findAgain(search) : undefined))
+      .catch((error: unknown) => this.#responder.fail(context, error))
+  }
+
+  /** Waits until the lease of a process that has ended, or is ending, ends too: then its session can be taken over. */
+  async #findAgain(search: Search): Promise<void> {
+    const { context, headers } = search.request
+    const now = performance.now()
+    const since = search.since ?? now
+    const { lease = 0 } = this.#options.sessions.store?.ownership ?? {}
+    if (now - since > lease + GRACE) {
+      const reason = 'the process of this session cannot be reached'
+      return this.#responder.refuse(context, unavailable(reason, headers), search.body?.id)
+    }
+    const release = this.#charge(search)
+    if (release === undefined) return
+    await new Promise((resolve) => setTimeout(resolve, RETRY_INTERVAL))
+    release()
+    this.#find({ ...search, since })
   }
 
   #post(
@@ -231,7 +322,13 @@ export class SessionRouter {
       initialized: (response) => {
         const idHeader: HeaderList = ['Mcp-Session-Id', session.id]
         if (response !== undefined && session.begin(response))
-          return this.#sessions.begin(session)?.then(() => idHeader) ?? idHeader
+          return (
+            this.#sessions.begin(session)?.then((stored) => {
+              if (stored) return idHeader
+              void this.#sessions.end(session)
+              throw unavailable('the session could not be stored', headers)
+            }) ?? idHeader
+          )
         void this.#sessions.end(session)
         return []
       },

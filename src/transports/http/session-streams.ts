@@ -1,6 +1,14 @@
 import type { Revision } from '../../protocol/revisions/index.js'
-import { type EventId, ResumableStream, type EventLogOptions } from './resumable-stream.js'
+import { INTERNAL_ERROR, RpcError } from '../../jsonrpc/errors.js'
+import type { Id } from '../../jsonrpc/message.js'
+import {
+  type EventId,
+  type EventLogOptions,
+  ResumableStream,
+  type StreamOwner,
+} from './resumable-stream.js'
 import type { HeaderList, HttpContext } from './http-context.js'
+import { MAY_HAVE_RUN } from './forwarder.js'
 import type { OpenResponses } from './open-responses.js'
 import { SseStream } from './sse-stream.js'
 
@@ -13,6 +21,8 @@ export interface StreamSettings extends EventLogOptions {
 /** The session of the streams. */
 interface Owner {
   readonly revision: Revision
+  /** Another process has it. */
+  superseded: boolean
   /** The client has used it now. */
   used(): void
 }
@@ -28,8 +38,7 @@ const MAX_ENDED = 32
 export class SessionStreams {
   /** The stream that belongs to no request. */
   readonly standalone: ResumableStream
-  readonly #session: string
-  readonly #generation: number
+  readonly #stored: StreamOwner
   readonly #settings: StreamSettings
   readonly #owner: Owner
   readonly #logs = new Map<string, ResumableStream>()
@@ -38,8 +47,7 @@ export class SessionStreams {
   #listened = false
 
   constructor(session: string, generation: number, settings: StreamSettings, owner: Owner) {
-    this.#session = session
-    this.#generation = generation
+    this.#stored = { session, generation, superseded: () => (owner.superseded = true) }
     this.#settings = settings
     this.#owner = owner
     this.standalone = this.#make(STANDALONE)
@@ -75,10 +83,19 @@ export class SessionStreams {
     return true
   }
 
-  /** Opens a stream for the response to a request. */
-  openStream(context: HttpContext, headers: HeaderList): ResumableStream {
+  /** Opens a stream for the response to requests, whose ids are stored where they are given. */
+  openStream(
+    context: HttpContext,
+    headers: HeaderList,
+    requests: readonly Id[] | undefined,
+  ): ResumableStream {
     const log = this.#make((this.#count++).toString(36) + OF_REQUEST)
-    this.#connect(log, context, headers)
+    if (requests === undefined) this.#connect(log, context, headers)
+    else {
+      log.connect(this.#openSse(log, context, headers, undefined))
+      const { polling } = this.#owner.revision
+      log.begin(requests, polling ? this.#settings.retryInterval : undefined)
+    }
     return log
   }
 
@@ -91,7 +108,7 @@ export class SessionStreams {
   ): boolean | Promise<boolean> {
     const log = this.#logs.get(event.stream)
     if (log === undefined)
-      return this.#generation > 0 && this.#resumeEarlier(context, event, headers, expires)
+      return this.#stored.generation > 0 && this.#resumeEarlier(context, event, headers, expires)
     // A call may outlast its token; the standalone stream may not.
     const until = log === this.standalone ? expires : undefined
     void this.#resume(log, this.#openSse(log, context, headers, until), event.number)
@@ -117,8 +134,9 @@ export class SessionStreams {
   }
 
   #make(name: string): ResumableStream {
-    const suffix = this.#generation === 0 ? '' : String(this.#generation)
-    const log = new ResumableStream(this.#session, name + suffix, this.#settings)
+    const { generation } = this.#stored
+    const suffix = generation === 0 ? '' : String(generation)
+    const log = new ResumableStream(this.#stored, name + suffix, this.#settings)
     this.#logs.set(log.name, log)
     return log
   }
@@ -165,8 +183,11 @@ export class SessionStreams {
     headers: HeaderList,
     expires: number | undefined,
   ): Promise<boolean> {
-    const events = await new ResumableStream(this.#session, stream, this.#settings).after(number)
+    const earlier = new ResumableStream(this.#stored, stream, this.#settings)
     const standalone = EARLIER_STANDALONE.test(stream)
+    const events = await (standalone
+      ? earlier.after(number)
+      : earlier.completedAfter(number, new RpcError(INTERNAL_ERROR, MAY_HAVE_RUN)))
     if (events.length === 0 && !standalone) return false
     const until = standalone ? expires : undefined
     const sse = this.#openSse(this.standalone, context, headers, until)

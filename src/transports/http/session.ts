@@ -21,8 +21,10 @@ export interface SessionSettings extends StreamSettings {
   pending: Budget
   /** The memory that it holds beyond them. */
   retained: Budget
-  /** Called when the state that is stored has changed. */
-  stateChanged(session: HttpSession): void
+  /** Called when the state that is stored has changed; resolves with whether it is stored. */
+  stateChanged(session: HttpSession): Promise<boolean>
+  /** Whether a response to what has changed the state waits until that is stored. */
+  durable: boolean
 }
 
 export interface SessionFacts {
@@ -77,6 +79,11 @@ export class HttpSession implements Channel, SessionPort {
   storedAt = 0
   /** Whether another process has restored or ended it: this process stores it no more. */
   superseded = false
+  /** The term of this process in which it certainly belonged to it, where several processes serve sessions. */
+  term: number | undefined
+  /** Whether the state has changed since it was last stored. */
+  #unsaved = false
+  #retired = false
 
   constructor(
     { id, owner, initialize, generation }: SessionFacts,
@@ -189,14 +196,39 @@ export class HttpSession implements Channel, SessionPort {
       session: this,
       streams: this.#streams,
       received,
+      ...(this.#settings.durable ? this.#durably(message) : {}),
     })
     this.used()
     this.#receiver?.frame(text, exchange, message)
+    if (this.#settings.durable) {
+      if (!exchange.responded) this.#wait(exchange, [])
+      return
+    }
     // Afterwards: the messages of a batch that was refused are not read.
     if (exchange.failed) return
     const changes = stateChangesOf(message, this.#settings.methods)
     if (exchange.responded) return this.#apply(exchange, changes)
     this.#wait(exchange, changes)
+  }
+
+  /** What makes the response to a message wait until what it has changed is stored. */
+  #durably(message: Message): Pick<PostOptions, 'requestIds' | 'acknowledge'> {
+    const requestIds = requestIdsOf(message)
+    const changes = stateChangesOf(message, this.#settings.methods)
+    if (changes.length === 0) return { requestIds }
+    return { requestIds, acknowledge: (exchange) => this.#acknowledge(exchange, changes) }
+  }
+
+  #acknowledge(
+    exchange: PostExchange,
+    changes: readonly StateChange[],
+  ): Promise<boolean> | undefined {
+    if (this.state.apply(exchange.withResult(changes))) this.#unsaved = true
+    if (!this.#unsaved || this.#protocolVersion === undefined) return undefined
+    return this.#settings.stateChanged(this).then((stored) => {
+      if (stored) this.#unsaved = false
+      return stored
+    })
   }
 
   /** Apart from `post`, so that its closure does not retain the message. */
@@ -206,13 +238,14 @@ export class HttpSession implements Channel, SessionPort {
       this.#exchanges.delete(exchange)
       this.used()
       this.#apply(exchange, changes)
+      if (this.#retired && this.#exchanges.size === 0) this.leave()
     })
   }
 
   #apply(exchange: PostExchange, changes: readonly StateChange[]): void {
     if (changes.length === 0) return
     const succeeded = exchange.withResult(changes)
-    if (this.state.apply(succeeded)) this.#settings.stateChanged(this)
+    if (this.state.apply(succeeded)) void this.#settings.stateChanged(this)
   }
 
   /** Opens the standalone stream; false where it is open already. */
@@ -261,6 +294,14 @@ export class HttpSession implements Channel, SessionPort {
     this.leave()
   }
 
+  /** Ends the session in this process after its calls in progress; the stream that belongs to none of them ends now. */
+  retire(): void {
+    this.superseded = true
+    this.#retired = true
+    this.#streams.standalone.end()
+    if (this.#exchanges.size === 0) this.leave()
+  }
+
   /** Ends the session in this process: its events stay in the store. */
   leave(): void {
     if (this.#closed) return
@@ -274,4 +315,11 @@ export class HttpSession implements Channel, SessionPort {
     this.end()
     return Promise.resolve()
   }
+}
+
+/** The ids of the requests in a message. */
+function requestIdsOf(message: Message): readonly Id[] {
+  if (message.kind === 'request') return [message.id]
+  if (message.kind !== 'batch') return []
+  return message.frames.flatMap((frame) => requestIdsOf(parseMessage(frame)))
 }

@@ -1,9 +1,11 @@
 import type { Principal } from '../../jsonrpc/channel.js'
 import { markHandled } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
+import type { SessionLocation } from '../../stores/session-ownership.js'
 import type { SessionStore } from '../../stores/session-store.js'
 import type { Budgets } from './budgets.js'
-import { nextGeneration } from './session-id.js'
+import { Ownership, type SessionClaim } from './ownership.js'
+import { nextGeneration, sessionNameOf } from './session-id.js'
 import { SessionPersistence, type StoredSession } from './session-persistence.js'
 import { type HttpSession, type SessionFacts, initializeBytes } from './session.js'
 import { withTimeout } from '../../jsonrpc/deadline.js'
@@ -21,8 +23,10 @@ export interface SessionsOptions {
   make(facts: SessionFacts): HttpSession
 }
 
-/** The session; `unavailable` where the store cannot tell whether there is one. */
-type Found = HttpSession | 'unavailable' | undefined
+/** Another process that serves a session. */
+export type OtherProcess = Extract<SessionLocation, { at: 'process' }>
+/** The session, or the process that has it; `unavailable` where the store cannot tell whether there is one. */
+export type Found = HttpSession | OtherProcess | 'unavailable' | undefined
 
 /** Milliseconds for which a session that was used is not evicted for a new one. */
 const MIN_IDLE = 60_000
@@ -32,12 +36,16 @@ const EVICTION_INTERVAL = 100
 const STORE_TIMEOUT = 10_000
 /** Milliseconds that the response to `initialize` waits for the store. */
 const INITIALIZE_TIMEOUT = 2000
+/** How often a session is claimed that other processes claim at the same time. */
+const CLAIM_ATTEMPTS = 5
 
 /** The sessions of an endpoint. Ends idle ones: most clients never send DELETE. */
 export class Sessions {
   readonly #options: SessionsOptions
   /** Undefined without a store. */
   readonly #persistence: SessionPersistence | undefined
+  /** Undefined where no other process serves the same sessions at the same time. */
+  readonly #ownership: Ownership | undefined
   readonly #all = new Map<string, HttpSession>()
   /** By id and principal, the sessions that are being restored. */
   readonly #restoring = new Map<string, Promise<Found>>()
@@ -49,7 +57,20 @@ export class Sessions {
   constructor(options: SessionsOptions) {
     this.#options = options
     const { store, idleTimeout, report } = options
-    if (store !== undefined) this.#persistence = new SessionPersistence(store, idleTimeout, report)
+    if (store === undefined) return
+    this.#persistence = new SessionPersistence(store, idleTimeout, report)
+    if (store.ownership !== undefined)
+      this.#ownership = new Ownership(store.ownership, this.#persistence, report)
+  }
+
+  /** Begins to own sessions, where other processes serve some of them. `listening` is where this process can be reached. */
+  start(listening: { scheme: string; port: number } | undefined): void {
+    this.#ownership?.start(listening, () => void this.#confirmAll())
+  }
+
+  /** Whether responses that have changed the state of a session wait until it is stored. */
+  get durable(): boolean {
+    return this.#ownership !== undefined
   }
 
   get size(): number {
@@ -65,6 +86,8 @@ export class Sessions {
     const session = this.#all.get(id)
     if (session === undefined) return this.#findStored(id, principal)
     if (session.owner !== principal?.id) return undefined
+    if (this.#ownership !== undefined && !this.#ownership.has(session))
+      return this.#once(id, principal, () => this.#confirm(session, principal))
     if (session.superseded && !session.busy) {
       this.#leave(session)
       return this.#findStored(id, principal)
@@ -119,15 +142,22 @@ export class Sessions {
     ;(this.#timer as { unref?: () => void }).unref?.()
   }
 
-  /** Stores a new session, so that any process can serve its client. Resolves in time also where the store does not. */
-  begin(session: HttpSession): Promise<unknown> | undefined {
+  /**
+   * Stores a new session, so that any process can serve its client. Resolves in time also where the store does not; with
+   * false where no client may use the session, because another process could not find it.
+   */
+  begin(session: HttpSession): Promise<boolean> | undefined {
+    if (this.#ownership !== undefined) return this.#ownership.begin(session)
     const stored = this.#persistence?.set(session)
-    return stored === undefined ? undefined : withTimeout(INITIALIZE_TIMEOUT, stored)
+    return stored === undefined
+      ? undefined
+      : withTimeout(INITIALIZE_TIMEOUT, stored).then(() => true)
   }
 
-  /** Stores a session whose state has changed. */
-  store(session: HttpSession): void {
-    if (this.#all.get(session.id) === session) void this.#persistence?.set(session)
+  /** Stores a session whose state has changed; resolves with whether it is stored. */
+  store(session: HttpSession): Promise<boolean> {
+    if (this.#all.get(session.id) !== session) return Promise.resolve(false)
+    return this.#persistence?.set(session) ?? Promise.resolve(!session.superseded)
   }
 
   /** Ends a session; resolves with whether it was deleted from the store. */
@@ -148,11 +178,21 @@ export class Sessions {
     return ended === true
   }
 
-  /** Ends all sessions in this process; they stay in the store. */
+  /** Waits for the calls of each session, then ends it in this process; it stays in the store, for other processes. */
   async close(deadline: number): Promise<void> {
+    const end = Date.now() + deadline
+    const left = () => Math.max(0, end - Date.now())
+    await Promise.all(Array.from(this.#all.values(), (session) => this.#handOver(session, left)))
     this.#closed = true
     for (const session of this.#all.values()) this.#leave(session)
-    if (this.#persistence !== undefined) await withTimeout(deadline, this.#persistence.settled())
+    if (this.#persistence !== undefined) await withTimeout(left(), this.#persistence.settled())
+    await this.#ownership?.close()
+  }
+
+  async #handOver(session: HttpSession, left: () => number): Promise<void> {
+    await session.drain(left())
+    this.#leave(session)
+    await this.#ownership?.release(session, left())
   }
 
   #leave(session: HttpSession): void {
@@ -171,7 +211,11 @@ export class Sessions {
   #sweep(): void {
     const since = Date.now() - this.#options.idleTimeout
     for (const session of this.#all.values()) {
-      if (session.busy) continue
+      if (session.busy) {
+        if (this.#persistence !== undefined && this.#isDue(session))
+          void this.#persistence.set(session)
+        continue
+      }
       if (session.superseded) this.#leave(session)
       else if (session.lastUsed < since) void this.end(session)
     }
@@ -181,23 +225,78 @@ export class Sessions {
   #findStored(id: string, principal: Principal | undefined): Found | Promise<Found> {
     const persistence = this.#persistence
     if (persistence === undefined) return undefined
-    // By principal too: one caller must not get the result of another.
-    const key = JSON.stringify([id, principal?.id])
-    const restoring = this.#restoring.get(key)
-    if (restoring !== undefined) return restoring
+    const ownership = this.#ownership
+    if (ownership !== undefined)
+      return sessionNameOf(id) === ''
+        ? undefined
+        : this.#once(id, principal, () => this.#findShared(ownership, persistence, id, principal))
+    if (this.#restoring.has(keyOf(id, principal)))
+      return this.#once(id, principal, () => Promise.resolve(undefined))
     const stored = persistence.get(id)
     if (stored === undefined) return undefined
-    if (this.#restoring.size >= this.#options.max) {
-      if (stored instanceof Promise) void markHandled(stored)
-      return 'unavailable'
-    }
-    const restored = this.#restore(persistence, id, stored, principal).finally(() =>
-      this.#restoring.delete(key),
-    )
+    const found = this.#once(id, principal, () => this.#restore(persistence, id, stored, principal))
+    if (found === 'unavailable' && stored instanceof Promise) void markHandled(stored)
+    return found
+  }
+
+  /** Finds a session once for all requests that look for it at the same time. */
+  #once(
+    id: string,
+    principal: Principal | undefined,
+    find: () => Promise<Found>,
+  ): Found | Promise<Found> {
+    const key = keyOf(id, principal)
+    const restoring = this.#restoring.get(key)
+    if (restoring !== undefined) return restoring
+    if (this.#restoring.size >= this.#options.max) return 'unavailable'
     // Until then, no other request restores it as well.
-    const found = this.#inTime(restored)
+    const found = this.#inTime(find().finally(() => this.#restoring.delete(key)))
     this.#restoring.set(key, found)
     return found
+  }
+
+  /** Serves a session of this process that another one may have taken over. */
+  async #confirm(session: HttpSession, principal: Principal | undefined): Promise<Found> {
+    const ownership = this.#ownership
+    const persistence = this.#persistence
+    if (ownership === undefined || persistence === undefined) return session
+    const confirmed = await ownership.confirm(session)
+    if (confirmed === 'unavailable') return 'unavailable'
+    if (confirmed === 'owned' && !session.closed) return session
+    this.#retire(session)
+    return this.#findShared(ownership, persistence, session.id, principal)
+  }
+
+  /** Looks for sessions that other processes have taken over while this one had no lease. */
+  async #confirmAll(): Promise<void> {
+    for (const session of this.#all.values()) {
+      const confirmed = await this.#ownership?.confirm(session).catch(() => 'unavailable')
+      if (confirmed === 'lost') this.#retire(session)
+    }
+  }
+
+  /** Another process has the session: its calls here are completed, its client reconnects there. */
+  #retire(session: HttpSession): void {
+    this.#remove(session)
+    session.retire()
+  }
+
+  /** Finds the process of a session, or takes over one that has none. */
+  async #findShared(
+    ownership: Ownership,
+    persistence: SessionPersistence,
+    id: string,
+    principal: Principal | undefined,
+  ): Promise<Found> {
+    for (let attempt = 0; attempt < CLAIM_ATTEMPTS; attempt++) {
+      const location = await ownership.locate(sessionNameOf(id))
+      if (location.at === 'process') return location
+      if (location.at === 'nowhere') return undefined
+      const claim = ownership.claimOf(sessionNameOf(id), location.owner)
+      const found = await this.#restore(persistence, id, persistence.get(id), principal, claim)
+      if (found !== 'claimed') return found
+    }
+    return 'unavailable'
   }
 
   async #inTime(restored: Promise<Found>): Promise<Found> {
@@ -213,12 +312,27 @@ export class Sessions {
     return 'unavailable'
   }
 
-  async #restore(
+  #restore(
     persistence: SessionPersistence,
     id: string,
     reading: StoredSession | Promise<StoredSession | undefined>,
     principal: Principal | undefined,
-  ): Promise<Found> {
+  ): Promise<Found>
+  /** `claimed`: another process was faster. */
+  #restore(
+    persistence: SessionPersistence,
+    id: string,
+    reading: StoredSession | undefined | Promise<StoredSession | undefined>,
+    principal: Principal | undefined,
+    claim: SessionClaim,
+  ): Promise<Found | 'claimed'>
+  async #restore(
+    persistence: SessionPersistence,
+    id: string,
+    reading: StoredSession | undefined | Promise<StoredSession | undefined>,
+    principal: Principal | undefined,
+    claim?: SessionClaim,
+  ): Promise<Found | 'claimed'> {
     // A late result is not used: by then the session may have been restored and ended.
     const stored = reading instanceof Promise ? await withTimeout(STORE_TIMEOUT, reading) : reading
     if (stored === 'late') throw new Error(`"get" did not resolve within ${STORE_TIMEOUT} ms`)
@@ -227,7 +341,10 @@ export class Sessions {
     const { owner, initialize } = stored
     if (!this.makeRoom(owner, initializeBytes(initialize))) return 'unavailable'
     const generation = nextGeneration(stored.generation)
+    // From here on, the process that had it can store nothing.
+    if (claim !== undefined && !(await claim.take(stored.generation, generation))) return 'claimed'
     const session = this.#options.make({ id, owner, initialize, generation })
+    claim?.mark(session)
     const restored = await withTimeout(STORE_TIMEOUT, session.restore(stored, principal))
     if (restored === 'late') {
       session.leave()
@@ -249,8 +366,13 @@ export class Sessions {
       return 'unavailable'
     }
     this.add(session)
-    this.store(session)
+    void this.store(session)
     this.#options.report({ level: 'info', message: 'A session of another process was restored' })
     return session
   }
+}
+
+/** By principal too: one caller must not get the result of another. */
+function keyOf(id: string, principal: Principal | undefined): string {
+  return JSON.stringify([id, principal?.id])
 }

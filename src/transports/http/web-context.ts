@@ -58,6 +58,10 @@ class WebContext implements HttpContext {
     return value === undefined && name === 'host' ? new URL(this.#request.url).host : value
   }
 
+  headers(): Iterable<readonly [name: string, value: string]> {
+    return this.#request.headers.entries()
+  }
+
   get http(): HttpRequest {
     const { headers } = this.#request
     this.#http ??= new HandlerRequest(() => headers.entries())

@@ -1,0 +1,5 @@
+export { type App, type AppOptions, type AppVisibility, app } from './extensions/apps/app.js'
+export { APP_MIME_TYPE, supportsApps } from './extensions/apps/app-name.js'
+export { type AppsOptions, type ToolApp, apps } from './extensions/apps/apps.js'
+export { clientApps } from './extensions/apps/client-apps.js'
+export type { AppCsp, AppPermission } from './extensions/apps/csp.js'

@@ -1,0 +1,168 @@
+import { headerParameters } from '../schema/headers.js'
+import { type JsonSchema, isDialect, isObject } from '../schema/issue.js'
+import { check } from '../schema/json-schema.js'
+import { lint } from '../schema/lint.js'
+import type { AddedList, Definitions } from './definitions.js'
+import type { FrameFindings } from './findings.js'
+import type { Span } from './frames.js'
+import { type JsonNode, memberOf } from './json.js'
+import { type Message, stringAt, valueAt } from './messages.js'
+import type { Link } from './operations.js'
+
+const MAX_TOOL_NAME = 64
+const TOOL_NAME = /^[\w.-]*$/
+/** What the APIs of providers accept as the name of a property. */
+const PROPERTY_NAME = /^[\w.-]{1,64}$/
+/** Definitions beyond this are reported: about 25,000 tokens. */
+const LARGE_BYTES = 100_000
+/** An estimate: tokens depend on the model. */
+const BYTES_PER_TOKEN = 4
+/** Problems of a schema, and parts of it, that are looked at. */
+const MAX_PROBLEMS = 5
+const MAX_PARTS = 2000
+const MAX_NAMES = 20
+
+export function tokenEstimate(bytes: number): string {
+  return `about ${Math.ceil(bytes / BYTES_PER_TOKEN)} tokens (an estimate: bytes / ${BYTES_PER_TOKEN})`
+}
+
+/** Rules about tools. */
+export class ToolChecks {
+  readonly #called = new Set<string>()
+  /** Where the last list of tools is. */
+  #list: Span | undefined
+
+  /** A list of tools; `bytes`: where it is. */
+  list({ list, listing, repeated }: AddedList, bytes: Span, found: FrameFindings): void {
+    const isLarge = (size: number) => size > LARGE_BYTES
+    const before = listing.bytes
+    listing.bytes += bytes.end - bytes.start
+    this.#list = bytes
+    if (isLarge(listing.bytes) && !isLarge(before))
+      found.text(
+        'large-definitions',
+        list,
+        `${listing.bytes} bytes, ${tokenEstimate(listing.bytes)}`,
+      )
+    for (const tool of repeated)
+      found.text('duplicate-name', memberOf(tool, 'name')?.value ?? tool, stringAt(tool, 'name'))
+    for (const tool of list.items ?? []) checkTool(tool, found)
+  }
+
+  /** A call, and its result. */
+  call(message: Message, link: Link, definitions: Definitions, found: FrameFindings): void {
+    const { operation, revision } = link
+    if (operation?.method !== 'tools/call' || operation.target === undefined) return
+    if (message.kind === 'request') this.#called.add(operation.target.slice(0, 1000))
+    const { result } = message
+    if (message.kind !== 'response' || result === undefined || operation.hasTask) return
+    const hasStructure = revision !== undefined && revision.structuredContent !== 'none'
+    const isComplete = (valueAt(result, 'resultType') ?? 'complete') === 'complete'
+    const schema = definitions.tool(operation.target)?.['outputSchema']
+    if (!hasStructure || !isComplete || valueAt(result, 'isError') === true || !isObject(schema))
+      return
+    checkOutput(schema, result, found)
+  }
+
+  /** At the end of a capture: where the tools were listed, and those that were never called. */
+  unused(definitions: Definitions): { span: Span; detail: string } | undefined {
+    const tools = [...(definitions.listing('tools')?.items.keys() ?? [])]
+    const unused = tools.filter((name) => !this.#called.has(name))
+    if (this.#list === undefined || this.#called.size === 0 || unused.length === 0) return undefined
+    const more = unused.length > MAX_NAMES ? ', …' : ''
+    const names = unused.slice(0, MAX_NAMES).join(', ')
+    return { span: this.#list, detail: `${unused.length} of ${tools.length}: ${names}${more}` }
+  }
+}
+
+/** Whether a schema can be applied here; others are reported with the definition, or not supported. */
+const applicable = new WeakMap<JsonSchema, boolean>()
+
+function checkOutput(schema: JsonSchema, result: JsonNode, found: FrameFindings): void {
+  if (!applicable.has(schema)) applicable.set(schema, lint(schema).length === 0)
+  if (applicable.get(schema) !== true) return
+  const content = memberOf(result, 'structuredContent')?.value
+  if (content === undefined) {
+    found.text('output-schema', result, 'structuredContent is missing')
+    return
+  }
+  const [issue] = check(schema, content.value).issues ?? []
+  if (issue !== undefined)
+    found.text('output-schema', content, `${issue.path} ${issue.message}`.trim())
+}
+
+function checkTool(tool: JsonNode, found: FrameFindings): void {
+  const name = memberOf(tool, 'name')?.value
+  const text = stringAt(tool, 'name') ?? ''
+  if (name !== undefined && text.length > MAX_TOOL_NAME)
+    found.text('long-tool-name', name, `${text.length} characters`)
+  if (name !== undefined && !TOOL_NAME.test(text)) found.text('tool-name', name)
+  for (const member of ['inputSchema', 'outputSchema'] as const) {
+    const schema = memberOf(tool, member)?.value
+    if (schema !== undefined) checkSchema(schema, member, text, found)
+  }
+}
+
+function checkSchema(schema: JsonNode, member: string, tool: string, found: FrameFindings): void {
+  const { value } = schema
+  // What is no object is reported by the official schema.
+  if (!isObject(value)) return
+  const dialect = value['$schema']
+  if (dialect !== undefined && !isDialect(dialect)) return
+  const shown = tool.slice(0, MAX_TOOL_NAME)
+  const problems = lint(value, { patterns: false }).filter((problem) => !isTolerated(problem))
+  for (const problem of problems.slice(0, MAX_PROBLEMS))
+    found.text(
+      isValid(problem) ? 'refused-schema' : 'invalid-schema',
+      schema,
+      `${shown} ${member} ${problem}`,
+    )
+  if (member !== 'inputSchema') return
+  for (const problem of refusals(value).slice(0, MAX_PROBLEMS))
+    found.text('refused-schema', schema, `${shown} ${problem}`)
+  try {
+    headerParameters(value)
+  } catch (error) {
+    if (error instanceof TypeError)
+      found.text('invalid-schema', schema, `${shown} ${error.message}`)
+  }
+}
+
+/** A limit of the check, or a pattern that is a regular expression without the flag "u". */
+function isTolerated(problem: string): boolean {
+  if (problem.includes('the schema is too large')) return true
+  const [, quoted] = /: (".*") is not a regular expression$/s.exec(problem) ?? []
+  if (quoted === undefined) return false
+  try {
+    RegExp(String(JSON.parse(quoted)))
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Patterns should, but need not, be regular expressions of ECMAScript; a reference to elsewhere is valid, but not resolved. */
+function isValid(problem: string): boolean {
+  return /\$(?:dynamicR|r)ef: | is not a regular expression$/.test(problem)
+}
+
+/** What providers are known to refuse, although JSON Schema allows it. */
+function refusals(schema: JsonSchema): string[] {
+  const problems = ['anyOf', 'oneOf', 'allOf', 'not', 'enum', '$ref']
+    .filter((keyword) => keyword in schema)
+    .map((keyword) => `has ${keyword} at the top of its input schema`)
+  const open: unknown[] = [schema]
+  for (let count = 0; open.length > 0 && count < MAX_PARTS; count++) {
+    const part = open.pop()
+    if (!isObject(part)) continue
+    const { properties, items, type } = part
+    if (type === 'array' && items === undefined && part['prefixItems'] === undefined)
+      problems.push('has an array without "items" in its input schema')
+    open.push(items)
+    if (!isObject(properties)) continue
+    const name = Object.keys(properties).find((each) => !PROPERTY_NAME.test(each))
+    if (name !== undefined) problems.push(`has the property ${JSON.stringify(name.slice(0, 100))}`)
+    open.push(...Object.values(properties))
+  }
+  return [...new Set(problems)]
+}

@@ -1,0 +1,188 @@
+import { type Revision, revisions } from '../protocol/revisions/index.js'
+import type { Frame } from './frames.js'
+import type { Definitions } from './definitions.js'
+import { type HttpExchange, headerOf } from './http-exchange.js'
+import type { Message } from './messages.js'
+import { type Operation, Operations, type RequestStates } from './operations.js'
+import type { SchemaCheck } from './schema-check.js'
+import { SessionRules } from './session-rules.js'
+
+/** Sessions and event ids that are remembered. */
+const MAX_SESSIONS = 10_000
+const MAX_EVENT_IDS = 100_000
+
+/** One client's messages, which are linked with each other. */
+export interface Conversation {
+  operations: Operations
+  rules: SessionRules
+  /** Whether messages may belong to it that the capture does not show. */
+  isPartial: boolean
+  /** Ids of events that were sent. */
+  eventIds: Set<string>
+}
+
+interface Known {
+  conversation: Conversation
+  /** Whether the exchange has no session, so that nothing of it is answered elsewhere. */
+  isAlone: boolean
+  operations: Operation[]
+}
+
+/**
+ * Decides which messages belong together over HTTP: those of a session, by `Mcp-Session-Id`; those of a stream and the
+ * endpoint that it has named (HTTP+SSE); otherwise those of one exchange. Two clients may use the same ids.
+ */
+export class HttpSessions {
+  readonly #schemas: ReadonlyMap<string, SchemaCheck>
+  readonly #definitions: Definitions
+  readonly #sessions = new Map<string, Conversation>()
+  readonly #exchanges = new Map<HttpExchange, Known>()
+  /** A stateless request is continued in another exchange. */
+  readonly #states: RequestStates = new Map()
+  /** The revision that `initialize` without a session has negotiated; undefined if there were several. */
+  #negotiated: Revision | undefined
+  #initialized = 0
+
+  constructor(schemas: ReadonlyMap<string, SchemaCheck>, definitions: Definitions) {
+    this.#schemas = schemas
+    this.#definitions = definitions
+  }
+
+  /** The conversation of an exchange. */
+  of(exchange: HttpExchange): Conversation {
+    return this.#known(exchange).conversation
+  }
+
+  /** The conversation of a message. A client without a session sends its responses in requests of their own. */
+  ofMessage(message: Message, { exchange, dir }: Frame): Conversation | undefined {
+    if (exchange === undefined) return undefined
+    const known = this.#known(exchange)
+    const { id, kind, method } = message
+    if (method === 'initialize' && dir === 'in' && known.isAlone)
+      this.#beginsHere(known.conversation)
+    if (!known.isAlone || kind !== 'response' || dir !== 'in' || id === undefined)
+      return known.conversation
+    const asked = [...this.#exchanges.values()].filter(
+      ({ conversation, isAlone }) => isAlone && conversation.operations.hasPending('out', id),
+    )
+    return asked.length === 1 ? asked[0]?.conversation : known.conversation
+  }
+
+  /** Whether the request of a response may be one that the capture does not show. */
+  mayLackRequest({ exchange, dir }: Frame): boolean {
+    if (exchange === undefined) return false
+    const { conversation, isAlone, operations } = this.#known(exchange)
+    // Without a session, a server responds in the exchange of the request.
+    const isHere = isAlone && dir === 'out' && operations.length > 0
+    return conversation.isPartial && !isHere
+  }
+
+  /** Whether an event was sent before: a stream that is resumed repeats what the client may not have received. */
+  isRepeated({ exchange, fields }: Frame): boolean {
+    const id = fields?.id
+    if (exchange === undefined || id === undefined) return false
+    const { eventIds } = this.of(exchange)
+    const isResumed = headerOf(exchange.requestHeaders, 'last-event-id') !== undefined
+    const isRepeated = isResumed && eventIds.has(id)
+    if (eventIds.size < MAX_EVENT_IDS) eventIds.add(id)
+    return isRepeated
+  }
+
+  /** A request of an exchange, which the response or its end answers. */
+  sent(exchange: HttpExchange, operation: Operation): void {
+    this.#known(exchange).operations.push(operation)
+  }
+
+  /** The head of a response: it may begin a session. */
+  responded(exchange: HttpExchange): void {
+    const session = headerOf(exchange.responseHeaders, 'mcp-session-id')
+    if (session === undefined || this.#sessions.has(session)) return
+    const known = this.#known(exchange)
+    known.isAlone = false
+    this.#remember(session, known.conversation)
+  }
+
+  /** Messages to this request target belong to the stream that has named it. */
+  endpoint(exchange: HttpExchange, target: string): void {
+    const known = this.#known(exchange)
+    known.isAlone = false
+    this.#beginsHere(known.conversation)
+    this.#remember(`endpoint ${target}`, known.conversation)
+  }
+
+  /** Nothing more of an exchange follows. Returns its requests that are not answered, if they cannot be any more. */
+  closed(exchange: HttpExchange, by: 'client' | 'server' | undefined): Operation[] {
+    const known = this.#exchanges.get(exchange)
+    if (known === undefined) return []
+    this.#exchanges.delete(exchange)
+    const { conversation, isAlone } = known
+    const { operations } = conversation
+    const open = known.operations.filter((operation) => operations.isPending(operation))
+    const isError = exchange.status !== undefined && exchange.status >= 400
+    const unanswered: Operation[] = []
+    for (const operation of open) {
+      // Closing the stream cancels a stateless request.
+      const isCancelled = by === 'client' && operation.revision?.lifecycle === 'stateless'
+      if (isError || isCancelled) operations.settle(operation, isError ? 'error' : 'cancelled')
+      else if (isAlone) {
+        operations.settle(operation, undefined)
+        unanswered.push(operation)
+      }
+    }
+    if (isAlone && !conversation.isPartial && operations.negotiated !== undefined) {
+      this.#initialized++
+      this.#negotiated = this.#initialized === 1 ? operations.negotiated : undefined
+    }
+    return unanswered
+  }
+
+  /** Requests that nothing has answered by the end of the capture. */
+  pending(): Operation[] {
+    const all = new Set([
+      ...this.#sessions.values(),
+      ...[...this.#exchanges.values()].map(({ conversation }) => conversation),
+    ])
+    return [...all].flatMap(({ operations }) => operations.pending())
+  }
+
+  #known(exchange: HttpExchange): Known {
+    const found = this.#exchanges.get(exchange)
+    if (found !== undefined) return found
+    const session = headerOf(exchange.requestHeaders, 'mcp-session-id')
+    const known: Known = this.#join(exchange, session)
+    this.#exchanges.set(exchange, known)
+    return known
+  }
+
+  #join(exchange: HttpExchange, session: string | undefined): Known {
+    const key = session ?? `endpoint ${exchange.target}`
+    const joined = this.#sessions.get(key)
+    if (joined !== undefined) return { conversation: joined, isAlone: false, operations: [] }
+    const version = headerOf(exchange.requestHeaders, 'mcp-protocol-version')
+    const named = revisions.find(({ id }) => id === version)
+    const conversation: Conversation = {
+      operations: new Operations(version === undefined ? this.#negotiated : named, this.#states),
+      rules: new SessionRules(this.#schemas, this.#definitions),
+      isPartial: true,
+      eventIds: new Set(),
+    }
+    // Its handshake was in another exchange, or before the capture began.
+    conversation.rules.beginAfterHandshake()
+    if (session !== undefined) this.#remember(session, conversation)
+    return { conversation, isAlone: session === undefined, operations: [] }
+  }
+
+  /** The handshake belongs to this conversation. */
+  #beginsHere(conversation: Conversation): void {
+    conversation.operations = new Operations(undefined, this.#states)
+    conversation.rules = new SessionRules(this.#schemas, this.#definitions)
+    conversation.isPartial = false
+  }
+
+  #remember(key: string, conversation: Conversation): void {
+    this.#sessions.set(key, conversation)
+    if (this.#sessions.size <= MAX_SESSIONS) return
+    const oldest = this.#sessions.keys().next().value
+    if (oldest !== undefined) this.#sessions.delete(oldest)
+  }
+}

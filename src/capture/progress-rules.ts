@@ -1,0 +1,53 @@
+import type { FrameFindings } from './findings.js'
+import type { Direction } from './format.js'
+import { memberOf } from './json.js'
+import { type Message, valueAt } from './messages.js'
+import type { Link } from './operations.js'
+
+/** Tokens that are remembered; with more, unknown ones are not reported. */
+const MAX_TOKENS = 100_000
+
+interface Progress {
+  last: number | undefined
+  isDone: boolean
+}
+
+/** Progress names the token of a request in progress, and increases. */
+export class ProgressRules {
+  readonly #tokens = { in: new Map<unknown, Progress>(), out: new Map<unknown, Progress>() }
+
+  check(message: Message, dir: Direction, { operation }: Link, found: FrameFindings): void {
+    const { kind, method, result } = message
+    if (kind === 'request' && operation !== undefined) {
+      const tokens = this.#tokens[dir]
+      if (operation.progressToken !== undefined && tokens.size < MAX_TOKENS)
+        tokens.set(operation.progressToken, { last: undefined, isDone: false })
+    }
+    if (kind === 'response' && operation !== undefined) {
+      const progress = this.#tokens[operation.dir].get(operation.progressToken)
+      // A task goes on after the response that creates it.
+      const type = valueAt(result, 'resultType') ?? 'complete'
+      if (progress !== undefined && !operation.hasTask && type === 'complete')
+        progress.isDone = true
+    }
+    if (kind === 'notification' && method === 'notifications/progress')
+      this.#progress(message, dir, found)
+  }
+
+  #progress({ params, node }: Message, dir: Direction, found: FrameFindings): void {
+    const tokens = this.#tokens[dir === 'in' ? 'out' : 'in']
+    const token = memberOf(params, 'progressToken')?.value
+    const progress = tokens.get(token?.value)
+    if (progress === undefined) {
+      if (tokens.size < MAX_TOKENS)
+        found.text('progress', token ?? params ?? node, 'no request has this token')
+      return
+    }
+    if (progress.isDone) found.text('progress', token ?? node, 'the request was answered before')
+    const value = memberOf(params, 'progress')?.value
+    if (typeof value?.value !== 'number') return
+    if (progress.last !== undefined && value.value <= progress.last)
+      found.text('progress', value, `it was ${progress.last} before`)
+    progress.last = value.value
+  }
+}

@@ -1,0 +1,25 @@
+import { isObject } from '../schema/issue.js'
+import type { Item } from './report.js'
+
+const BASELINE_VERSION = 1
+
+/** The text of a baseline: the findings that are known. */
+export function baselineText(items: readonly Item[]): string {
+  const known = new Map(items.map((item) => [item.fingerprint, item]))
+  const findings = [...known.values()]
+    .map(({ fingerprint, finding: { rule, detail } }) => ({ fingerprint, rule, detail }))
+    .toSorted((one, other) => (one.fingerprint < other.fingerprint ? -1 : 1))
+  return `${JSON.stringify({ version: BASELINE_VERSION, findings }, null, 2)}\n`
+}
+
+/** The fingerprints of a baseline. Throws a SyntaxError if it is none. */
+export function readBaseline(text: string): Set<string> {
+  const value = JSON.parse(text) as unknown
+  const { version, findings } = isObject(value) ? value : {}
+  if (version !== BASELINE_VERSION || !Array.isArray(findings))
+    throw new SyntaxError(`it is not a baseline of version ${BASELINE_VERSION}`)
+  const fingerprints = (findings as unknown[]).map((each) =>
+    isObject(each) ? each['fingerprint'] : undefined,
+  )
+  return new Set(fingerprints.filter((each) => typeof each === 'string'))
+}

@@ -1,0 +1,79 @@
+import { createReadStream } from 'node:fs'
+import { type Direction, bytesOf } from '../capture/format.js'
+import { isObject } from '../schema/issue.js'
+import type { Item } from './report.js'
+import type { Line } from './sarif.js'
+
+const NEWLINE = 0x0a
+/** Longer lines are not looked into. */
+const MAX_LINE = 32 * 1024 * 1024
+
+/** Finds the lines of a capture in which the findings begin. */
+export async function captureLines(path: string, items: readonly Item[]): Promise<Map<Item, Line>> {
+  const found = new Map<Item, Line>()
+  const byStart = items
+    .filter(({ capture }) => capture === path)
+    .toSorted((one, other) => other.finding.start - one.finding.start)
+  // The next one is the last, since positions only grow.
+  const open = {
+    in: byStart.filter(({ finding }) => finding.dir === 'in'),
+    out: byStart.filter(({ finding }) => finding.dir === 'out'),
+  }
+  const last: { in?: Line; out?: Line } = {}
+  for await (const { text, ...line } of linesOf(path)) {
+    const span = spanOf(text)
+    if (span === undefined) continue
+    last[span.dir] = line
+    const waiting = open[span.dir]
+    for (let next = waiting.at(-1); next !== undefined; next = waiting.at(-1)) {
+      if (next.finding.start >= span.end) break
+      found.set(next, line)
+      waiting.pop()
+    }
+  }
+  // An empty range at the end of a stream.
+  for (const item of [...open.in, ...open.out]) {
+    const line = last[item.finding.dir]
+    if (line !== undefined) found.set(item, line)
+  }
+  return found
+}
+
+async function* linesOf(path: string): AsyncGenerator<Line & { text: string }> {
+  let parts: Uint8Array[] = []
+  let length = 0
+  let offset = 0
+  let number = 1
+  for await (const chunk of createReadStream(path) as AsyncIterable<Uint8Array>) {
+    let rest = chunk
+    for (let end = rest.indexOf(NEWLINE); end !== -1; end = rest.indexOf(NEWLINE)) {
+      parts.push(rest.subarray(0, end))
+      length += end
+      const text = length > MAX_LINE ? '' : Buffer.concat(parts).toString('utf8')
+      yield { number, offset, length, text }
+      offset += length + 1
+      number++
+      parts = []
+      length = 0
+      rest = rest.subarray(end + 1)
+    }
+    length += rest.length
+    if (length <= MAX_LINE) parts.push(rest)
+  }
+}
+
+function spanOf(text: string): { dir: Direction; end: number } | undefined {
+  try {
+    const record = JSON.parse(text) as unknown
+    if (!isObject(record) || record['type'] !== 'chunk') return undefined
+    const { dir, offset, text: content, base64 } = record
+    if (typeof offset !== 'number' || (dir !== 'in' && dir !== 'out')) return undefined
+    const { length } = bytesOf({
+      ...(typeof content === 'string' ? { text: content } : {}),
+      ...(typeof base64 === 'string' ? { base64 } : {}),
+    })
+    return { dir, end: offset + length }
+  } catch {
+    return undefined // an incomplete line
+  }
+}

@@ -1,0 +1,177 @@
+import { EventStreamParser } from '../framing/event-stream.js'
+import { METHODS } from '../protocol/methods.js'
+import { PROTOCOL_VERSION } from '../protocol/meta.js'
+import { type Revision, handshakeRevision } from '../protocol/revisions/index.js'
+import { isObject } from '../schema/issue.js'
+import { encodeHeaderValue } from '../transports/http/client/parameter-headers.js'
+import type { HttpResponse, SendRequest } from '../transports/http/client/http-request.js'
+import { Connection, MAX_OUTPUT, keyOf } from './connection.js'
+import type { Recording } from './recording.js'
+
+/** The response to one POST. */
+export interface PostResult {
+  status: number
+  contentType: string
+  /** Whether the body is empty. */
+  isEmpty: boolean
+}
+
+const ignore = () => {}
+const NEWLINE = 0x0a
+const SPACE = 0x20
+
+/** A server at a URL. Each message that is sent or received is recorded as a line; line breaks within one become spaces. */
+export class HttpConnection extends Connection {
+  readonly url: URL
+  readonly #send: SendRequest
+  readonly #headers: Readonly<Record<string, string>>
+  readonly #controller = new AbortController()
+  #notified = Promise.resolve()
+  #session: string | undefined
+  #revision: Revision | undefined
+  /** The last response, and why the last request failed. */
+  last: PostResult | undefined
+  failure: string | undefined
+
+  constructor(
+    url: URL,
+    send: SendRequest,
+    headers: Readonly<Record<string, string>>,
+    recording: Recording,
+    timeout: number,
+  ) {
+    super(recording, timeout)
+    this.url = url
+    this.#send = send
+    this.#headers = headers
+  }
+
+  override get refusal(): string | undefined {
+    if (this.failure !== undefined || this.last === undefined) return undefined
+    const { status, contentType } = this.last
+    return `status ${status} with ${contentType === '' ? 'no content' : contentType}`
+  }
+
+  protected write(text: string, headers: Readonly<Record<string, string>>): void {
+    const key = keyOf(text)
+    // A notification must have arrived before what follows it.
+    const posted = this.#notified.then(() => this.post(text, headers))
+    const finished = posted.then(ignore, (error: unknown) => {
+      this.failure = error instanceof Error ? error.message : String(error)
+    })
+    if (key === '') this.#notified = finished
+    // Without a response in it, there will be none.
+    else void finished.then(() => this.fail(key))
+  }
+
+  /** Sends a body, and reads the response to its end or until the timeout. */
+  async post(text: string, headers: Readonly<Record<string, string>> = {}): Promise<PostResult> {
+    const body: unknown = parsed(text)
+    this.failure = undefined
+    const signal = AbortSignal.any([this.#controller.signal, AbortSignal.timeout(this.timeout)])
+    const response = await this.#send({
+      method: 'POST',
+      url: this.url,
+      headers: {
+        ...this.#headers,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        ...this.#protocolHeaders(body),
+        ...headers,
+      },
+      body: text,
+      signal,
+    })
+    const contentType = (response.header('content-type') ?? '').split(';')[0]?.trim() ?? ''
+    const isInitialize = isObject(body) && body['method'] === 'initialize'
+    if (isInitialize) this.#session = response.header('mcp-session-id')
+    this.recording.event('http', { status: response.status, contentType })
+    const isEmpty = await this.#read(response, contentType.toLowerCase(), isInitialize)
+    this.last = { status: response.status, contentType, isEmpty }
+    return this.last
+  }
+
+  async close(): Promise<void> {
+    const session = this.#session
+    this.#session = undefined
+    if (session !== undefined) {
+      const signal = AbortSignal.timeout(this.timeout)
+      const headers = { ...this.#headers, 'mcp-session-id': session }
+      await this.#send({ method: 'DELETE', url: this.url, headers, signal })
+        .then((response) => response.cancel())
+        .catch(() => {}) // a server need not allow it
+    }
+    this.#controller.abort()
+    this.end('the connection was closed')
+    this.recording.event('exit')
+    this.recording.end()
+  }
+
+  #protocolHeaders(body: unknown): Record<string, string> {
+    const { method, params } = isObject(body) ? body : {}
+    const { _meta: meta, ...rest } = isObject(params) ? params : {}
+    const version = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined
+    if (typeof version === 'string' && typeof method === 'string') {
+      const name = rest[METHODS.get(method)?.nameParam ?? '']
+      return {
+        'mcp-protocol-version': version,
+        'mcp-method': method,
+        ...(typeof name === 'string' ? { 'mcp-name': encodeHeaderValue(name) } : {}),
+      }
+    }
+    const headers: Record<string, string> = {}
+    if (this.#session !== undefined) headers['mcp-session-id'] = this.#session
+    if (this.#revision?.versionHeader === true) headers['mcp-protocol-version'] = this.#revision.id
+    return headers
+  }
+
+  /** Reads JSON or an event stream; returns whether there was nothing. */
+  async #read(
+    response: HttpResponse,
+    contentType: string,
+    isInitialize: boolean,
+  ): Promise<boolean> {
+    const isStream = contentType === 'text/event-stream'
+    const isJson = contentType === 'application/json'
+    const events = new EventStreamParser(MAX_OUTPUT)
+    const parts: Uint8Array[] = []
+    let size = 0
+    for await (const chunk of response.body) {
+      size += chunk.length
+      if (size > MAX_OUTPUT) {
+        response.cancel()
+        this.recording.report('excessive-output', `more than ${MAX_OUTPUT} bytes`)
+        return false
+      }
+      if (!isStream) parts.push(chunk)
+      else events.push(chunk)
+      if (!isStream) continue
+      for (let event = events.next(); event !== undefined; event = events.next())
+        if (event.data !== undefined && event.data !== '')
+          this.#message(Buffer.from(event.data), isInitialize)
+    }
+    const bytes = Buffer.concat(parts)
+    if (isJson && bytes.length > 0) this.#message(bytes, isInitialize)
+    return size === 0
+  }
+
+  #message(bytes: Buffer, isInitialize: boolean): void {
+    const line = Buffer.alloc(bytes.length + 1, NEWLINE)
+    for (const [at, byte] of bytes.entries())
+      line[at] = byte === NEWLINE || byte === 0x0d ? SPACE : byte
+    if (isInitialize) {
+      const message = parsed(bytes.toString('utf8'))
+      const result = isObject(message) ? message['result'] : undefined
+      if (isObject(result)) this.#revision = handshakeRevision(result['protocolVersion'])
+    }
+    this.receive(line)
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

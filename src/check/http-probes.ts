@@ -1,0 +1,60 @@
+import { HttpConnection } from './http-connection.js'
+import type { Probe } from './probes.js'
+
+const isLocal = ({ hostname }: URL) => /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
+
+const notificationStatus: Probe = {
+  name: 'status of a notification',
+  transport: 'http',
+  // Stateless revisions have no notifications of clients over HTTP.
+  applies: (session) => !session.isStateless,
+  async run(session) {
+    const { connection } = session
+    if (!(connection instanceof HttpConnection)) return
+    const text = '{"jsonrpc":"2.0","method":"notifications/initialized"}'
+    connection.recording.bytes('in', Buffer.from(`${text}\n`))
+    const { status, isEmpty } = await connection.post(text)
+    if (status < 300 && (status !== 202 || !isEmpty))
+      session.report('http-status', `a notification got ${status}; it must get 202 without a body`)
+  },
+}
+
+const versionHeader: Probe = {
+  name: 'invalid MCP-Protocol-Version',
+  transport: 'http',
+  applies: (session) => !session.isStateless && session.revision.versionHeader,
+  async run(session) {
+    const reply = await session.alive({ headers: { 'mcp-protocol-version': 'ccmcp-check' } })
+    if (reply.kind === 'result') session.report('version-header', 'ccmcp-check', reply)
+  },
+}
+
+const contradictingHeader: Probe = {
+  name: 'headers that contradict the body',
+  transport: 'http',
+  applies: (session) => session.isStateless,
+  async run(session) {
+    const reply = await session.alive({ headers: { 'mcp-method': 'tools/list' } })
+    if (reply.kind === 'result')
+      session.report('header-not-checked', 'Mcp-Method: tools/list, with another method', reply)
+  },
+}
+
+const foreignOrigin: Probe = {
+  name: 'foreign Origin',
+  transport: 'http',
+  // Elsewhere, every origin may be allowed on purpose.
+  applies: ({ connection }) => connection instanceof HttpConnection && isLocal(connection.url),
+  async run(session) {
+    const reply = await session.alive({ headers: { origin: 'https://ccmcp-check.example' } })
+    if (reply.kind === 'result')
+      session.report('origin-not-checked', 'Origin: https://ccmcp-check.example', reply)
+  },
+}
+
+export const HTTP_PROBES: readonly Probe[] = [
+  notificationStatus,
+  versionHeader,
+  contradictingHeader,
+  foreignOrigin,
+]

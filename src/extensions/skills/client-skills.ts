@@ -1,0 +1,139 @@
+import {
+  type ClientExtension,
+  type ExtensionConnection,
+  settingsOf,
+} from '../../client/extension.js'
+import { withCode } from '../../jsonrpc/errors.js'
+import { callHook, ignore } from '../../jsonrpc/hook.js'
+import { isObject } from '../../jsonrpc/message.js'
+import { truncateJson } from '../../jsonrpc/truncate.js'
+import { checkNames, namesOf } from '../../schema/names.js'
+import { type SkillHost, type SkillReadOptions, ClientSkill } from './client-skill.js'
+import { type Skill, SKILLS } from './skill.js'
+import { SkillCache } from './skill-cache.js'
+import { EntryError, checkEntry } from './skill-entry.js'
+import { pagesOf } from './skill-pages.js'
+
+export interface ClientSkillsOptions {
+  /** Whether `dynamic` skills, whose contents cannot be verified, can be loaded (default false). */
+  dynamic?: boolean
+  /** Bytes of verified files that are kept in memory (default 16 MiB). */
+  cacheBytes?: number
+  /** Called with each skill that `list` leaves out, and why: its entry is not valid, or exceeds the limits. */
+  onRefused?: (refused: { readonly uri: string; readonly reason: string }) => void
+}
+
+const OPTIONS = namesOf<ClientSkillsOptions>()('dynamic cacheBytes onRefused')
+
+/** The extension for one client: its skills are listed, and their files verified when they are read. */
+export function clientSkills(options: ClientSkillsOptions = {}): ClientSkills {
+  checkNames('clientSkills', options, OPTIONS)
+  const { cacheBytes = 0, dynamic = false } = options
+  if (!(typeof cacheBytes === 'number' && cacheBytes >= 0))
+    throw new TypeError('clientSkills: "cacheBytes" must be a number of bytes')
+  if (typeof dynamic !== 'boolean')
+    throw new TypeError('clientSkills: "dynamic" must be true or false')
+  return new ClientSkills(options)
+}
+
+/** The members that a client gets. */
+export interface SkillMembers {
+  /** As `list` of the extension. */
+  skills(options?: SkillReadOptions): Promise<ClientSkill[]>
+  /** As `skill` of the extension. */
+  skill(uri: string, options?: SkillReadOptions): Promise<ClientSkill>
+}
+
+/** What `clientSkills()` makes. */
+export class ClientSkills implements ClientExtension<SkillMembers> {
+  readonly id = SKILLS
+  readonly #onRefused: ClientSkillsOptions['onRefused']
+  readonly #host: SkillHost
+  #connection: ExtensionConnection | undefined
+
+  constructor({ dynamic = false, cacheBytes = 16 * 1024 * 1024, onRefused }: ClientSkillsOptions) {
+    this.#onRefused = onRefused
+    this.#host = { dynamic, cache: new SkillCache(cacheBytes), connection: () => this.#connected() }
+  }
+
+  connected(connection: ExtensionConnection): SkillMembers {
+    this.#connection = connection
+    return {
+      skills: (options) => this.list(options),
+      skill: (uri, options) => this.skill(uri, options),
+    }
+  }
+
+  /** Whether the server has skills. */
+  get supported(): boolean {
+    return this.#connection !== undefined && isSupported(this.#connection)
+  }
+
+  /** The skills that the server lists; none if it does not have the extension. No file is read. */
+  async list({ signal }: SkillReadOptions = {}): Promise<ClientSkill[]> {
+    const connection = this.#connected()
+    if (!isSupported(connection)) return []
+    const found = new Map<string, Skill>()
+    const twice = new Set<string>()
+    for (const item of await pagesOf(connection, 'skills/list', 'skills', {}, signal))
+      try {
+        const entry = checkEntry(item)
+        if (found.has(entry.uri)) twice.add(entry.uri)
+        else found.set(entry.uri, entry)
+      } catch (error) {
+        if (!(error instanceof EntryError)) throw error
+        this.#refused(isObject(item) ? item['uri'] : undefined, error.message)
+      }
+    for (const uri of twice) {
+      found.delete(uri)
+      this.#refused(uri, 'it is listed twice')
+    }
+    return Array.from(found.values(), (entry) => new ClientSkill(entry, this.#host))
+  }
+
+  /** A skill by the URI of its SKILL.md, also one that is not listed. No file is read. */
+  async skill(uri: string, { signal }: SkillReadOptions = {}): Promise<ClientSkill> {
+    const connection = this.#connected()
+    if (!isSupported(connection))
+      throw withCode('NOT_SUPPORTED', new Error('The server does not have skills'))
+    const options = signal === undefined ? {} : { signal }
+    const { skill } = await connection.request('skills/get', { uri }, options)
+    const entry = checked(skill, uri)
+    if (entry.uri !== uri)
+      throw withCode(
+        'INVALID_RESPONSE',
+        new TypeError(`skills/get returned ${truncateJson(entry.uri)}, another skill`),
+      )
+    return new ClientSkill(entry, this.#host)
+  }
+
+  #refused(uri: unknown, reason: string): void {
+    const onRefused = this.#onRefused
+    if (onRefused === undefined) return
+    const refused = { uri: typeof uri === 'string' ? uri : '', reason }
+    callHook(() => onRefused(refused), ignore)
+  }
+
+  #connected(): ExtensionConnection {
+    if (this.#connection !== undefined) return this.#connection
+    throw new TypeError(
+      'clientSkills() is not connected; pass it to connect(target, { extensions })',
+    )
+  }
+}
+
+function isSupported({ capabilities }: ExtensionConnection): boolean {
+  return settingsOf(SKILLS, capabilities) !== undefined
+}
+
+function checked(entry: unknown, uri: string): Skill {
+  try {
+    return checkEntry(entry)
+  } catch (error) {
+    if (!(error instanceof EntryError)) throw error
+    throw withCode(
+      'SKILL_REFUSED',
+      new Error(`${truncateJson(uri)} is not loaded: ${error.message}`),
+    )
+  }
+}

@@ -1,0 +1,191 @@
+import { revisions } from '../../protocol/revisions/index.js'
+import { describeIssues } from '../../schema/standard.js'
+import { ServedCall } from '../../server/call.js'
+import { runTool } from '../../server/features/tools.js'
+import type { ClaimedTask } from '../../stores/task-store.js'
+import { definitionOf, retryDelayOf, taskOptionsOf } from './task-options.js'
+import { type TaskState, isTerminal, restore } from './task-record.js'
+import { StoreError } from './task-records.js'
+import { TaskRun } from './task-run.js'
+import type { RunnerOptions, TaskRunner } from './task-runner.js'
+
+/** Milliseconds after which a store that has failed is asked again for tasks. */
+const AGAIN = 5000
+
+/** Runs tasks that are stored: queued ones, those that have their answers, and those that were interrupted. */
+export class TaskClaims {
+  readonly #runner: TaskRunner
+  readonly #options: RunnerOptions
+  readonly #continuing = new Set<Promise<void>>()
+  readonly #timers = new Set<ReturnType<typeof setTimeout>>()
+  #claiming: Promise<void> | undefined
+  #again = false
+
+  constructor(runner: TaskRunner, options: RunnerOptions) {
+    this.#runner = runner
+    this.#options = options
+    runner.onRoom = () => this.claim()
+    this.claim()
+  }
+
+  /** Starts stored tasks while there is room. */
+  claim(): void {
+    this.#again = true
+    if (this.#runner.stopped || this.#claiming !== undefined) return
+    this.#claiming = this.#claimAll()
+      .catch((error: unknown) => {
+        this.#again = false
+        this.#options.report({ level: 'error', message: 'Tasks could not be claimed', error })
+        this.#later(AGAIN, () => this.claim())
+      })
+      .finally(() => {
+        this.#claiming = undefined
+        if (this.#again) this.claim()
+      })
+  }
+
+  /** Resolves when no more task is started. */
+  async stop(): Promise<void> {
+    for (const timer of this.#timers) clearTimeout(timer)
+    await Promise.all([this.#claiming, ...this.#continuing])
+  }
+
+  async #claimAll(): Promise<void> {
+    await this.#options.ready
+    for (;;) {
+      this.#again = false
+      const { room, stopped } = this.#runner
+      if (room <= 0 || stopped) return
+      const claimed = await this.#options.records.store.claim(room)
+      for (const task of claimed) this.#continue(task)
+      // One may have become runnable meanwhile.
+      if (claimed.length === 0 && !this.#again) return
+    }
+  }
+
+  /** Not awaited: a task whose state cannot be stored at present must not hold up others. */
+  #continue(task: ClaimedTask): void {
+    const continuing = this.#runner
+      .reserve(() => this.#start(task))
+      .catch((error: unknown) =>
+        this.#options.report({ level: 'error', message: 'A task could not be continued', error }),
+      )
+      .finally(() => {
+        this.#continuing.delete(continuing)
+        this.claim()
+      })
+    this.#continuing.add(continuing)
+  }
+
+  async #start(task: ClaimedTask): Promise<void> {
+    const { name } = task
+    let problem: string | undefined
+    try {
+      const state = JSON.parse(task.state) as TaskState // written by this extension
+      problem = state.started ? this.#retry(name, state) : await this.#runAgain(task, state)
+    } catch (error) {
+      if (error instanceof StoreError) throw error
+      this.#options.report({ level: 'error', message: 'A stored task could not be run', error })
+      problem = 'The stored task could not be run'
+    }
+    if (problem !== undefined) await this.#runner.fail(name, problem)
+  }
+
+  /** A task was interrupted: it is run again later, if the tool allows that; otherwise returns why it has failed. */
+  #retry(name: string, state: TaskState): string | undefined {
+    const { retried = 0 } = state
+    const tool = this.#options.server.tools.get(state.tool)
+    const options = tool === undefined ? undefined : taskOptionsOf(tool.definition)
+    const delay = options === undefined ? undefined : retryDelayOf(options, retried)
+    if (delay === undefined)
+      return retried === 0
+        ? 'The server was restarted while the task was running'
+        : `The server was restarted while the task was running, also when it was run again (${retried} times)`
+    this.#later(delay, () => void this.#enqueue(name, state.attempt))
+    return undefined
+  }
+
+  /** Lets a task be claimed that was interrupted. */
+  async #enqueue(name: string, attempt: number): Promise<void> {
+    const { records, report } = this.#options
+    try {
+      await this.#runner.writes.until(() =>
+        records.change(name, (state) =>
+          isTerminal(state) || !state.started || state.attempt !== attempt
+            ? undefined
+            : {
+                state: {
+                  ...state,
+                  started: false,
+                  retried: (state.retried ?? 0) + 1,
+                  statusMessage: 'The server was restarted; the task is run again',
+                },
+                release: true,
+              },
+        ),
+      )
+      this.claim()
+    } catch (error) {
+      report({ level: 'error', message: 'A task could not be run again', error })
+    }
+  }
+
+  /** Runs the handler of a stored task from the top, with its steps and answers; returns why it cannot. */
+  async #runAgain(task: ClaimedTask, state: TaskState): Promise<string | undefined> {
+    const { server, report, maxTaskBytes } = this.#options
+    const { name, expires } = task
+    const { origin, steps, answers } = restore(task.entries)
+    const tool = server.tools.get(state.tool)
+    const options = tool === undefined ? undefined : taskOptionsOf(tool.definition)
+    const revision = revisions.find(({ id }) => id === origin.client.revision)
+    if (tool === undefined || options === undefined || revision === undefined)
+      return `The tool ${state.tool} no longer exists`
+    if ((await definitionOf(tool, options)) !== origin.definition)
+      return `The tool ${state.tool} has changed since the task was created`
+    const checked = await tool.input.check(origin.arguments)
+    if (checked.issues !== undefined)
+      return `The arguments of ${state.tool} are no longer valid: ${describeIssues(checked.issues)}`
+    const attempt = state.attempt + 1
+    if (!(await this.#begin(task, attempt))) return undefined
+    const run = new TaskRun(
+      {
+        id: `task-${name.slice(0, 12)}`,
+        key: state.key,
+        attempt,
+        client: origin.client,
+        revision,
+        meta: origin.meta,
+        maxBytes: maxTaskBytes,
+        steps,
+        answers,
+        report,
+      },
+      this.#runner.writerOf(name, attempt),
+    )
+    const context = { server, call: new ServedCall(run), report, remote: origin.remote }
+    this.#runner.start(name, run, expires, () => runTool(tool, checked.value, context))
+    return undefined
+  }
+
+  /** Marks a task as running. Returns false if it is not to be run: it was cancelled or has expired meanwhile. */
+  async #begin({ name, version }: ClaimedTask, attempt: number): Promise<boolean> {
+    let begun = false
+    const changed = await this.#runner.writes.until(() =>
+      this.#options.records.change(name, (state, current) => {
+        if (isTerminal(state) || this.#runner.stopped) return undefined
+        begun = current === version
+        // Somebody who has lost the claim has changed it meanwhile: it is claimed again, with all its entries.
+        return begun ? { state: { ...state, attempt, started: true } } : { state, release: true }
+      }),
+    )
+    return begun && changed === 'changed'
+  }
+
+  #later(milliseconds: number, run: () => void): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer)
+      if (!this.#runner.stopped) run()
+    }, milliseconds)
+    this.#timers.add(timer)
+  }
+}

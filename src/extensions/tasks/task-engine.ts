@@ -1,0 +1,159 @@
+import { ignore, markHandled } from '../../jsonrpc/hook.js'
+import type { LogEntry } from '../../jsonrpc/log-entry.js'
+import { isThenable } from '../../jsonrpc/message.js'
+import { checkServer } from '../../server/context.js'
+import type { Server } from '../../server/server.js'
+import type { TaskCommand } from '../../stores/task-store.js'
+import { TaskCalls } from './task-calls.js'
+import { TaskClaims } from './task-claims.js'
+import type { TaskRecords } from './task-records.js'
+import { TaskRequests } from './task-requests.js'
+import { TaskRunner } from './task-runner.js'
+
+/** Milliseconds after which a store that could not be opened is opened again, when it is needed. */
+const AGAIN = 1000
+/** At most this part of the time is spent on opening it in vain. */
+const SHARE = 1 / 20
+
+interface Running {
+  readonly runner: TaskRunner
+  readonly claims: TaskClaims
+  readonly calls: TaskCalls
+  readonly requests: TaskRequests
+  readonly ignoreCommands: () => void
+}
+
+/** Runs the tasks of a server while it is served and its store can be used. */
+export class TaskEngine {
+  readonly records: TaskRecords
+  readonly #concurrency: number
+  readonly #maxTaskBytes: number
+  #server: Server | undefined
+  #report: (entry: LogEntry) => void = ignore
+  #running: Running | undefined
+  /** Why the store could not be opened. */
+  problem: unknown
+  #openAgain = 0
+  /** Resolves when what ran before has given up its claims. */
+  #stopped: Promise<unknown> = Promise.resolve()
+
+  constructor(records: TaskRecords, concurrency: number, maxTaskBytes: number) {
+    this.records = records
+    this.#concurrency = concurrency
+    this.#maxTaskBytes = maxTaskBytes
+  }
+
+  get running(): Running {
+    if (this.#running !== undefined) return this.#running
+    throw new Error('The tasks of this server are not being served')
+  }
+
+  /** Starts with the server. If the store cannot be used, a server that is served over HTTP fails; others start without tasks. */
+  start(server: Server, report: (entry: LogEntry) => void, remote: boolean): void {
+    if (this.#server !== undefined && this.#server !== server)
+      throw new TypeError('tasks() belongs to another server; call tasks() once for each server')
+    this.#server = server
+    this.#report = report
+    this.problem = undefined
+    try {
+      this.#open(server)
+    } catch (error) {
+      if (remote) throw error
+      this.#failed(error)
+    }
+  }
+
+  /** Whether there are tasks. If the store could not be opened, it is tried again: a process that used it may have ended. */
+  available(): boolean {
+    const server = this.#server
+    if (this.problem === undefined || server === undefined) return true
+    const now = Date.now()
+    if (now < this.#openAgain) return false
+    try {
+      this.#open(server)
+    } catch (error) {
+      const wait = Math.max(AGAIN, (Date.now() - now) / SHARE)
+      this.#openAgain = Date.now() + wait
+      this.problem = error
+      return false
+    }
+    this.problem = undefined
+    const message = 'The store of tasks can be used now: this process has tasks'
+    this.#report({ level: 'info', message })
+    // Tools that need tasks are listed from now on.
+    server.tools.changed()
+    return true
+  }
+
+  async stop(): Promise<void> {
+    const stopping = this.#running
+    this.#running = undefined
+    this.problem = undefined
+    if (stopping === undefined) return
+    stopping.ignoreCommands()
+    const stopped = this.#stop(stopping)
+    // Also if the store fails: then the next start finds out by itself.
+    this.#stopped = stopped.catch(ignore)
+    await stopped
+  }
+
+  async #stop({ runner, claims }: Running): Promise<void> {
+    const { store } = this.records
+    await runner.stop(() => claims.stop())
+    await store.release()
+    // The server may be served again already.
+    if (this.#running === undefined) await store.close?.()
+  }
+
+  #open(server: Server): void {
+    const { store } = this.records
+    const opened: unknown = store.open?.()
+    const opening = isThenable(opened) ? Promise.resolve(opened) : Promise.resolve()
+    const options = {
+      server: checkServer(server),
+      records: this.records,
+      concurrency: this.#concurrency,
+      maxTaskBytes: this.#maxTaskBytes,
+      ready: markHandled(Promise.all([this.#stopped, opening]).then(ignore)),
+      report: this.#report,
+    }
+    const runner = new TaskRunner(options)
+    const claims = new TaskClaims(runner, options)
+    const running = {
+      runner,
+      claims,
+      calls: new TaskCalls(runner, claims, options),
+      requests: new TaskRequests(runner, claims, options),
+      ignoreCommands:
+        store.receiveCommands?.((command) => void this.#obey(runner, command)) ?? ignore,
+    }
+    this.#running = running
+    opening.catch((error: unknown) => {
+      if (this.#running !== running) return
+      running.ignoreCommands()
+      this.#running = undefined
+      void markHandled(runner.stop(() => claims.stop()))
+      this.#failed(error)
+    })
+  }
+
+  #failed(error: unknown): void {
+    this.problem = error ?? new Error('The store of tasks cannot be used')
+    this.#openAgain = Date.now() + AGAIN
+    this.#report({
+      level: 'error',
+      message: 'There are no tasks, because their store cannot be used; it is tried again',
+      error,
+    })
+  }
+
+  /** Does what an operator has asked for. */
+  async #obey(runner: TaskRunner, { command, name }: TaskCommand): Promise<void> {
+    try {
+      if (command === 'cancel') await runner.cancel(name, 'Cancelled by the operator of the server')
+      else await runner.restart(name, 'The operator of the server has started the task again')
+    } catch (error) {
+      this.#report({ level: 'error', message: `A task could not be changed: ${command}`, error })
+    }
+  }
+}

@@ -1,0 +1,60 @@
+import type { LogEntry } from '../../jsonrpc/log-entry.js'
+import { StoreError } from './task-records.js'
+
+/** Milliseconds between two attempts to write; they double up to the slowest. */
+const FIRST = 250
+const SLOWEST = 10_000
+
+/** Repeats writes to a store that fails, for example because the disk is full: the outcome of a task must not be lost. */
+export class WriteRetries {
+  readonly #stopping: AbortSignal
+  readonly #report: (entry: LogEntry) => void
+
+  /** Without a signal of its own, a write is tried again until the server stops. */
+  constructor(stopping: AbortSignal, report: (entry: LogEntry) => void) {
+    this.#stopping = stopping
+    this.#report = report
+  }
+
+  /** Writes; while the store fails, tries again, and once more when the signal fires. */
+  async until<Value>(write: () => Promise<Value>, signal?: AbortSignal): Promise<Value> {
+    try {
+      return await write()
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error
+      return await this.after(error, write, signal)
+    }
+  }
+
+  /** The same after an attempt that has failed. */
+  async after<Value>(
+    error: StoreError,
+    write: () => Promise<Value>,
+    signal: AbortSignal = this.#stopping,
+  ): Promise<Value> {
+    const message = 'A task could not be stored; it is tried again'
+    this.#report({ level: 'error', message, error: error.cause ?? error })
+    for (let wait = FIRST; ; wait = Math.min(2 * wait, SLOWEST)) {
+      const last = signal.aborted || this.#stopping.aborted
+      if (!last) await pause(wait, [signal, this.#stopping])
+      try {
+        return await write()
+      } catch (again) {
+        if (last || !(again instanceof StoreError)) throw again
+      }
+    }
+  }
+}
+
+/** Waits, but not beyond the moment when one of the signals fires. */
+function pause(milliseconds: number, signals: readonly AbortSignal[]): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer)
+      for (const signal of signals) signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = setTimeout(end, milliseconds)
+    for (const signal of signals) signal.addEventListener('abort', end)
+  })
+}

@@ -1,0 +1,3 @@
+export { RedisUnavailableError } from './stores/redis/connection.js'
+export type { RedisClient } from './stores/redis/link.js'
+export { type RedisOptions, type RedisStores, redis } from './stores/redis/redis.js'

@@ -1,0 +1,196 @@
+import { stringMemory } from './bytes.js'
+import type { ClaimedTask, NewTask, StoredTask, TaskChange, TaskStore } from './task-store.js'
+
+export interface MemoryTaskStoreOptions {
+  /** Maximum number of tasks (default 10,000). */
+  maxTasks?: number
+  /** Maximum bytes of all tasks (default 64 MiB). */
+  maxBytes?: number
+  /** Maximum number of tasks of one principal (default 1000); callers without authentication count as one. */
+  maxTasksPerOwner?: number
+  /** Maximum bytes of the tasks of one principal (default 16 MiB). */
+  maxBytesPerOwner?: number
+}
+
+/** A task in memory. Only `claimed` changes. */
+export interface TaskEntry extends ClaimedTask {
+  claimed: boolean
+  readonly bytes: number
+}
+
+/** The bytes that every task is charged at least, so that a small change always fits. */
+const MINIMUM = 4096
+/** Approximate memory of a task and of an entry beside their text. */
+const OVERHEAD = 500
+const ENTRY = 32
+
+/** How often expired tasks are looked for, in milliseconds. */
+const SWEEP = 60_000
+
+/** Stores tasks in this process: they end with it. */
+export class MemoryTaskStore implements TaskStore {
+  readonly #options: Required<MemoryTaskStoreOptions>
+  readonly #tasks = new Map<string, TaskEntry>()
+  /** Names of tasks that are to be run and not claimed. */
+  readonly #due = new Set<string>()
+  readonly #owners = new Map<string, { tasks: number; bytes: number }>()
+  readonly #listeners = new Set<(name: string) => void>()
+  #bytes = 0
+  #swept = 0
+
+  constructor({
+    maxTasks = 10_000,
+    maxBytes = 64 * 1024 * 1024,
+    maxTasksPerOwner = 1000,
+    maxBytesPerOwner = 16 * 1024 * 1024,
+  }: MemoryTaskStoreOptions = {}) {
+    this.#options = { maxTasks, maxBytes, maxTasksPerOwner, maxBytesPerOwner }
+    for (const [option, value] of Object.entries(this.#options))
+      if (!(typeof value === 'number' && value >= 1))
+        throw new TypeError(`MemoryTaskStore: "${option}" must be a number above 0`)
+  }
+
+  /** Number of stored tasks, with those that have expired but are not deleted yet. */
+  get size(): number {
+    return this.#tasks.size
+  }
+
+  /** Bytes that all tasks are charged. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  create({ claimed, ...task }: NewTask): boolean {
+    const bytes = memoryOf(task)
+    if (!this.#fits(task.owner, bytes, 1)) this.#sweep()
+    else if (Date.now() - this.#swept > SWEEP) this.#sweep()
+    if (!this.#fits(task.owner, bytes, 1) || this.#tasks.has(task.name)) return false
+    this.#put({ ...task, version: 1, claimed: claimed && task.runnable, bytes })
+    return true
+  }
+
+  get(name: string): StoredTask | undefined {
+    const found = this.#find(name)
+    if (found === undefined) return undefined
+    const { owner, expires, runnable, version, state } = found
+    return { name, owner, expires, runnable, version, state }
+  }
+
+  change(
+    name: string,
+    version: number,
+    { state, runnable, append = [], clear = false, release = false }: TaskChange,
+  ): 'changed' | 'conflict' | 'full' {
+    const before = this.#find(name)
+    if (before === undefined || before.version !== version) return 'conflict'
+    const entries = clear ? [] : [...before.entries, ...append]
+    const changed = { ...before, state, runnable, entries, version: version + 1 }
+    const bytes = memoryOf(changed)
+    const growth = bytes - before.bytes
+    if (growth > 0 && !this.#fits(before.owner, growth, 0)) return 'full'
+    const claimed = before.claimed && runnable && !release
+    this.#tasks.set(name, { ...changed, claimed, bytes })
+    // One that is due already keeps its place.
+    if (runnable && !claimed) this.#due.add(name)
+    else this.#due.delete(name)
+    this.#charge(before.owner, growth, 0)
+    for (const listener of this.#listeners) listener(name)
+    return 'changed'
+  }
+
+  claim(limit: number): readonly ClaimedTask[] {
+    const claimed: ClaimedTask[] = []
+    for (const name of this.#due) {
+      if (claimed.length >= limit) break
+      this.#due.delete(name)
+      const found = this.#find(name)
+      if (found === undefined) continue
+      found.claimed = true
+      claimed.push(found)
+    }
+    return claimed
+  }
+
+  release(): void {
+    for (const task of this.#tasks.values()) {
+      if (!task.claimed) continue
+      task.claimed = false
+      this.#due.add(task.name)
+    }
+  }
+
+  /** All tasks that have not expired; for stores that keep a copy elsewhere. */
+  *entries(): Generator<TaskEntry> {
+    for (const name of this.#tasks.keys()) {
+      const found = this.#find(name)
+      if (found !== undefined) yield found
+    }
+  }
+
+  entry(name: string): TaskEntry | undefined {
+    return this.#find(name)
+  }
+
+  /** Puts a task back as it was, whatever the limits are. */
+  restore(name: string, task: Omit<TaskEntry, 'bytes'> | undefined): void {
+    this.#remove(name)
+    if (task !== undefined) this.#put({ ...task, bytes: memoryOf(task) })
+  }
+
+  subscribe(changed: (name: string) => void): () => void {
+    this.#listeners.add(changed)
+    return () => void this.#listeners.delete(changed)
+  }
+
+  #fits(owner: string, bytes: number, tasks: number): boolean {
+    const { maxTasks, maxBytes, maxTasksPerOwner, maxBytesPerOwner } = this.#options
+    const own = this.#owners.get(owner) ?? { tasks: 0, bytes: 0 }
+    return (
+      this.#tasks.size + tasks <= maxTasks &&
+      this.#bytes + bytes <= maxBytes &&
+      own.tasks + tasks <= maxTasksPerOwner &&
+      own.bytes + bytes <= maxBytesPerOwner
+    )
+  }
+
+  #find(name: string): TaskEntry | undefined {
+    const found = this.#tasks.get(name)
+    if (found === undefined || found.expires > Date.now()) return found
+    this.#remove(name)
+    return undefined
+  }
+
+  #put(task: TaskEntry): void {
+    this.#tasks.set(task.name, task)
+    if (task.runnable && !task.claimed) this.#due.add(task.name)
+    this.#charge(task.owner, task.bytes, 1)
+  }
+
+  #remove(name: string): void {
+    const task = this.#tasks.get(name)
+    if (task === undefined) return
+    this.#tasks.delete(name)
+    this.#due.delete(name)
+    this.#charge(task.owner, -task.bytes, -1)
+  }
+
+  #charge(owner: string, bytes: number, tasks: number): void {
+    const own = this.#owners.get(owner) ?? { tasks: 0, bytes: 0 }
+    own.tasks += tasks
+    own.bytes += bytes
+    this.#bytes += bytes
+    if (own.tasks === 0) this.#owners.delete(owner)
+    else this.#owners.set(owner, own)
+  }
+
+  #sweep(): void {
+    this.#swept = Date.now()
+    for (const name of this.#tasks.keys()) this.#find(name)
+  }
+}
+
+function memoryOf({ name, owner, state, entries }: Omit<ClaimedTask, 'version'>): number {
+  let bytes = OVERHEAD + stringMemory(name) + stringMemory(owner) + stringMemory(state)
+  for (const entry of entries) bytes += ENTRY + stringMemory(entry)
+  return Math.max(bytes, MINIMUM)
+}

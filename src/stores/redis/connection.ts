@@ -1,0 +1,133 @@
+import { type Link, type RedisClient, kindOf, openLink } from './link.js'
+import { type Script, digestOf } from './script.js'
+
+/** Redis cannot be reached, or has not replied in time: the command may have been executed. */
+export class RedisUnavailableError extends Error {
+  override readonly name = 'RedisUnavailableError'
+  readonly code = 'REDIS_UNAVAILABLE'
+}
+
+/** Maximum characters of commands without a reply. */
+const MAX_PENDING = 64 * 1024 * 1024
+/** Approximate memory of a command beside its text. */
+const COMMAND = 200
+/** Milliseconds until a new connection is opened after one has failed; doubled each time up to the maximum. */
+const MIN_BACKOFF = 50
+const MAX_BACKOFF = 2000
+
+/**
+ * Sends commands, each with a time limit. A connection on which one gets no reply in time is destroyed: clients wait for
+ * replies on it without end. What waits is bounded.
+ */
+export class Connection {
+  readonly #client: RedisClient
+  readonly #timeout: number
+  #link: Link | undefined
+  #pending = 0
+  #failures = 0
+  #retryAt = 0
+
+  /** `timeout` is in milliseconds. */
+  constructor(client: RedisClient, timeout: number) {
+    kindOf(client)
+    this.#client = client
+    this.#timeout = timeout
+  }
+
+  /** Sends a command. `key` is one of its keys, by which a cluster finds the process. */
+  async command(command: readonly string[], key?: string): Promise<unknown> {
+    let size = COMMAND
+    for (const part of command) size += part.length
+    if (this.#pending + size > MAX_PENDING)
+      throw new RedisUnavailableError('Too many commands wait for a reply of Redis')
+    const link = this.#open()
+    this.#pending += size
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(this.#late(link)), this.#timeout)
+    })
+    try {
+      return await Promise.race([this.#send(link, command, key), late])
+    } finally {
+      clearTimeout(timer)
+      this.#pending -= size
+    }
+  }
+
+  /** Runs a script, which Redis may not have yet. All keys are in one slot. */
+  async run(
+    script: Script,
+    keys: readonly string[],
+    parameters: readonly string[],
+  ): Promise<unknown> {
+    const rest = [String(keys.length), ...keys, ...parameters]
+    try {
+      return await this.command(['EVALSHA', await digestOf(script), ...rest], keys[0])
+    } catch (error) {
+      if (!isReply(error, 'NOSCRIPT')) throw error
+      return this.command(['EVAL', script.source, ...rest], keys[0])
+    }
+  }
+
+  /** Closes the connection; the next command opens a new one. */
+  close(): void {
+    this.#link?.destroy()
+    this.#link = undefined
+    this.#failures = 0
+    this.#retryAt = 0
+  }
+
+  async #send(link: Link, command: readonly string[], key: string | undefined): Promise<unknown> {
+    try {
+      await link.ready
+    } catch (error) {
+      this.#drop(link)
+      throw unavailable('Redis cannot be reached', error)
+    }
+    try {
+      const reply = await link.send(command, key)
+      this.#failures = 0
+      return reply
+    } catch (error) {
+      // A replica: the address may now lead to another process, which is the primary.
+      if (isReply(error, 'READONLY')) this.#drop(link)
+      throw isReplyError(error) ? error : unavailable('Redis cannot be reached', error)
+    }
+  }
+
+  #open(): Link {
+    if (this.#link !== undefined) return this.#link
+    if (performance.now() < this.#retryAt)
+      throw new RedisUnavailableError('Redis cannot be reached; it is tried again soon')
+    this.#link = openLink(this.#client)
+    return this.#link
+  }
+
+  #late(link: Link): RedisUnavailableError {
+    this.#drop(link)
+    return unavailable(`Redis has not replied within ${this.#timeout} ms`, link.lastError)
+  }
+
+  #drop(link: Link): void {
+    if (this.#link !== link) return
+    this.#link = undefined
+    link.destroy()
+    const backoff = Math.min(MAX_BACKOFF, MIN_BACKOFF * 2 ** this.#failures++)
+    // Not all processes at the same time.
+    this.#retryAt = performance.now() + backoff * (0.5 + Math.random() / 2)
+  }
+}
+
+function unavailable(message: string, cause: unknown): RedisUnavailableError {
+  const reason = cause instanceof Error ? `: ${cause.message}` : ''
+  return new RedisUnavailableError(message + reason, { cause })
+}
+
+/** Errors that Redis has replied with start with a word in capitals. */
+function isReplyError(error: unknown): error is Error {
+  return error instanceof Error && /^[A-Z]{2,}(?: |$)/.test(error.message)
+}
+
+export function isReply(error: unknown, code: string): boolean {
+  return isReplyError(error) && error.message.startsWith(code)
+}

@@ -1,0 +1,24 @@
+/** The keys of one server. Their common hash tag puts them into one slot of a cluster, so that scripts can use several. */
+export class Keys {
+  readonly #tag: string
+
+  constructor(prefix: string) {
+    if (!/^[\w.:-]{1,64}$/.test(prefix))
+      throw new TypeError(
+        `redis: "prefix" must be 1 to 64 letters, digits, _ . : and -, not ${JSON.stringify(prefix)}`,
+      )
+    this.#tag = `{${prefix}}`
+  }
+
+  session(name: string): string {
+    return `${this.#tag}:s:${name}`
+  }
+
+  events(stream: string): string {
+    return `${this.#tag}:e:${stream}`
+  }
+
+  process(id: string): string {
+    return `${this.#tag}:p:${id}`
+  }
+}

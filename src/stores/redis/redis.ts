@@ -1,0 +1,98 @@
+import { Connection } from './connection.js'
+import { RedisEventStore } from './event-store.js'
+import { Keys } from './keys.js'
+import type { RedisClient } from './link.js'
+import { RedisOwnership } from './ownership.js'
+import { RedisSessionStore } from './session-store.js'
+
+export interface RedisOptions {
+  /** Start of all keys; the same in all processes of one server, and another one for each server (default `ccmcp`). */
+  prefix?: string
+  /**
+   * Where other processes reach this one: a host, to which the port of `listen` is added, or an origin such as
+   * `http://10.0.0.5:3000`. Without it, requests of a session are not passed on: each process takes it over.
+   */
+  address?: string
+  /** A secret of at least 32 characters that all processes share, by which they recognize each other; required with `address`. */
+  key?: string
+  /** Milliseconds after which the sessions of a process that has failed are taken over (default 10 s). */
+  lease?: number
+  /** Milliseconds until a command to Redis fails (default 2 s, at most a quarter of `lease`). */
+  timeout?: number
+  /** Maximum number of events that are stored per stream (default 1000). */
+  maxEventsPerStream?: number
+  /** Maximum bytes of events that are stored per stream, not counting its newest event (default 1 MiB). */
+  maxBytesPerStream?: number
+}
+
+/** What several processes share in Redis. */
+export interface RedisStores {
+  readonly sessions: RedisSessionStore
+  readonly events: RedisEventStore
+  /** Closes the connection. Not needed for stores that are used by an endpoint: `close` of the endpoint does so. */
+  close(): Promise<void>
+}
+
+const NAMES: ReadonlySet<string> = new Set([
+  'prefix',
+  'address',
+  'key',
+  'lease',
+  'timeout',
+  'maxEventsPerStream',
+  'maxBytesPerStream',
+] satisfies (keyof RedisOptions)[])
+const MIN_KEY = 32
+
+/**
+ * Stores in Redis 7 or Valkey for servers of several processes. `client` is one of the packages `redis` or `ioredis`. It
+ * is not used itself: the stores open a connection of their own with its options when they need one.
+ */
+export function redis(client: RedisClient, options: RedisOptions = {}): RedisStores {
+  check(options)
+  const { prefix = 'ccmcp', address, key, lease = 10_000 } = options
+  const { timeout = Math.min(2000, lease / 4) } = options
+  const { maxEventsPerStream = 1000, maxBytesPerStream = 1024 * 1024 } = options
+  checkNumbers({ lease, timeout, maxEventsPerStream, maxBytesPerStream })
+  const connection = new Connection(client, timeout)
+  const keys = new Keys(prefix)
+  const ownership = new RedisOwnership(connection, keys, { address, key, lease })
+  const limits = { maxEvents: maxEventsPerStream, maxBytes: maxBytesPerStream }
+  return {
+    sessions: new RedisSessionStore(connection, keys, ownership),
+    events: new RedisEventStore(connection, keys, limits),
+    close: () => ownership.close(),
+  }
+}
+
+/** Options may be written in JavaScript. */
+function check(options: RedisOptions): void {
+  for (const name of Object.keys(options))
+    if (!NAMES.has(name))
+      throw new TypeError(
+        `redis: unknown option ${JSON.stringify(name)}; known ones are ${[...NAMES].join(', ')}`,
+      )
+  const { address, key } = options
+  if (address !== undefined && !isAddress(address))
+    throw new TypeError(
+      `redis: "address" must be a host such as 10.0.0.5 or an origin such as http://10.0.0.5:3000, not ${JSON.stringify(address)}`,
+    )
+  if (address !== undefined && key === undefined)
+    throw new TypeError('redis: "address" needs "key", a secret that all processes share')
+  if (key !== undefined && (typeof key !== 'string' || key.length < MIN_KEY))
+    throw new TypeError(`redis: "key" must have at least ${MIN_KEY} characters`)
+}
+
+function isAddress(address: unknown): boolean {
+  if (typeof address !== 'string') return false
+  if (!address.includes('://')) return /^(?:[\w.-]+|\[?[\da-fA-F:.]+\]?)$/.test(address)
+  if (!URL.canParse(address)) return false
+  const { protocol, pathname, search, hash, username, password } = new URL(address)
+  return /^https?:$/.test(protocol) && pathname + search + hash + username + password === '/'
+}
+
+function checkNumbers(numbers: Readonly<Record<string, number>>): void {
+  for (const [name, value] of Object.entries(numbers))
+    if (!(Number.isFinite(value) && value >= 1))
+      throw new TypeError(`redis: "${name}" must be a number of 1 or more, not ${String(value)}`)
+}

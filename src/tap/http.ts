@@ -1,0 +1,179 @@
+import { Agent, type IncomingMessage, type ServerResponse, createServer } from 'node:http'
+import { Agent as SecureAgent } from 'node:https'
+import type { AddressInfo, Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
+import type { CaptureFile } from './capture-file.js'
+import { MAX_HEADERS, type TapContext, TappedExchange } from './http-exchange.js'
+
+/** Milliseconds for requests in progress when the tap ends. */
+const END_TIMEOUT = 5000
+const HOST = '127.0.0.1'
+/** Requests that a client may send on a connection before it has the response of the first. */
+const MAX_PIPELINED = 100
+
+export interface HttpTapOptions {
+  server: URL
+  /** The port to listen on, on this machine only; 0 for any free one. */
+  port: number
+  capture: CaptureFile
+  /** Certificates of authorities to trust instead of Node's, in PEM. */
+  ca?: string | undefined
+  /** Prepares the agent of a connection, for proxies. */
+  prepare?: ((agent: Agent) => void) | undefined
+}
+
+/** A client's connection, and the one to the server that belongs to it. */
+interface Connection {
+  id: number
+  agent: Agent
+  /** Requests in progress. */
+  active: number
+}
+
+/**
+ * Listens in front of a server over HTTP and records what passes. Each connection of a client has one connection to the
+ * server: if the server closes it, so does the tap.
+ */
+export class HttpTap {
+  readonly #options: HttpTapOptions
+  readonly #server = createServer({
+    maxHeaderSize: MAX_HEADERS,
+    // The server's timeouts apply, and a call may take any time.
+    requestTimeout: 0,
+    keepAliveTimeout: 0,
+  })
+  readonly #connections = new Map<Socket, Connection>()
+  readonly #exchanges = new Set<TappedExchange>()
+  #context: TapContext | undefined
+  #connectionCount = 0
+  #exchangeCount = 0
+  #idle: (() => void) | undefined
+
+  private constructor(options: HttpTapOptions) {
+    this.#options = options
+  }
+
+  /** Rejects if the port is in use. */
+  static async listen(options: HttpTapOptions): Promise<HttpTap> {
+    const tap = new HttpTap(options)
+    await tap.#listen()
+    return tap
+  }
+
+  /** The URL for clients: that of the server, at this machine. */
+  get url(): string {
+    const { pathname, search } = this.#options.server
+    return `${this.#local}${pathname}${search}`
+  }
+
+  get #local(): string {
+    return `http://${HOST}:${(this.#server.address() as AddressInfo).port}` // not a string: it listens on a port
+  }
+
+  /** Refuses new connections, gives requests in progress a moment, and ends the rest. */
+  async close(): Promise<void> {
+    this.#server.close()
+    this.#server.closeIdleConnections()
+    for (const exchange of this.#exchanges) if (exchange.isStream) exchange.stop()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    await new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, END_TIMEOUT)
+      this.#idle = resolve
+      if (this.#exchanges.size === 0) resolve()
+    })
+    clearTimeout(timer)
+    for (const exchange of this.#exchanges) exchange.stop()
+    this.#server.closeAllConnections()
+    for (const [socket, { agent }] of this.#connections) {
+      agent.destroy()
+      socket.destroy()
+    }
+    while (this.#connections.size > 0) await new Promise(setImmediate)
+  }
+
+  #listen(): Promise<void> {
+    const server = this.#server
+    // By default Node drops headers after the 2000th.
+    server.maxHeadersCount = 0
+    const { capture, port } = this.#options
+    server.on('connection', (socket: Socket) => this.#connected(socket))
+    for (const event of ['request', 'checkContinue', 'checkExpectation'])
+      server.on(event, (request: IncomingMessage, response: ServerResponse) =>
+        this.#exchange(request, response),
+      )
+    server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+      const { message, code = '' } = error
+      const connection = this.#connections.get(socket)?.id
+      // What follows an error is reported as well.
+      if (code !== 'ECONNRESET' && socket.writable)
+        capture.event('error', { phase: 'request', connection, code, message })
+      const status =
+        code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request'
+      if (socket.writable) socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`)
+      else socket.destroy()
+    })
+    return new Promise((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(port, HOST, () => {
+        server.off('error', reject)
+        // A connection that cannot be accepted, for lack of descriptors.
+        server.on('error', ({ message }) => capture.event('error', { phase: 'accept', message }))
+        this.#context = { server: this.#options.server, local: this.#local, capture }
+        capture.event('listen', { url: this.url, target: this.#options.server.href })
+        resolve()
+      })
+    })
+  }
+
+  #connected(socket: Socket): void {
+    const { server, ca, prepare, capture } = this.#options
+    const settings = { keepAlive: true, maxSockets: 1, ...(ca === undefined ? {} : { ca }) }
+    const agent = server.protocol === 'https:' ? new SecureAgent(settings) : new Agent(settings)
+    prepare?.(agent)
+    const connection: Connection = { id: ++this.#connectionCount, agent, active: 0 }
+    this.#connections.set(socket, connection)
+    socket.setNoDelay(true)
+    socket.once('close', () => {
+      this.#connections.delete(socket)
+      agent.destroy()
+      capture.event('disconnect', { connection: connection.id })
+    })
+  }
+
+  #exchange(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request
+    const connection = this.#connections.get(socket)
+    if (connection === undefined || this.#context === undefined) return void socket.destroy()
+    if (connection.active++ >= MAX_PIPELINED) return void socket.destroy()
+    const exchange = new TappedExchange(++this.#exchangeCount, this.#context, request, response)
+    this.#exchanges.add(exchange)
+    response.once('close', () => {
+      connection.active--
+      this.#exchanges.delete(exchange)
+      if (this.#exchanges.size === 0) this.#idle?.()
+    })
+    exchange.start(connection.agent, connection.id, (upstream) =>
+      this.#follow(upstream, socket, connection),
+    )
+  }
+
+  /** Records a new connection to the server. When it is closed while nothing is in progress, the client's is closed as well. */
+  #follow(upstream: Socket, client: Socket, connection: Connection): void {
+    const { capture } = this.#options
+    upstream.once('close', () => {
+      if (connection.active === 0) client.end()
+    })
+    const established = () =>
+      capture.event('connect', { connection: connection.id, ...peerOf(upstream) })
+    if (!upstream.connecting) established()
+    else upstream.once('encrypted' in upstream ? 'secureConnect' : 'connect', established)
+  }
+}
+
+/** Who is at the other end of a connection. */
+function peerOf(socket: Socket): object {
+  const { remoteAddress: address, remotePort: port } = socket
+  if (!('encrypted' in socket)) return { address, port }
+  const secure = socket as TLSSocket // it is encrypted
+  return { address, port, tls: secure.getProtocol(), cipher: secure.getCipher().name }
+}

@@ -1,0 +1,240 @@
+import { INTERNAL_ERROR, RpcError } from '../../jsonrpc/errors.js'
+import type { LogEntry } from '../../jsonrpc/log-entry.js'
+import { type Id, encodeError } from '../../jsonrpc/message.js'
+import { withTimeout } from '../../jsonrpc/deadline.js'
+import type { AdmittedRequest } from './admitted-request.js'
+import { FORWARDED, ForwardSignature, endToEnd } from './forwarding.js'
+import type { HttpContext, Sink } from './http-context.js'
+import { JSON_TYPE, MISDIRECTED, refuse, unavailable } from './http-error-response.js'
+import type { OpenResponses } from './open-responses.js'
+
+export interface ForwarderOptions {
+  /** The secret that all processes share. */
+  key: string
+  /** Milliseconds between the keep-alives of the other process; 0 where there are none. */
+  keepAlive: number
+  openResponses: OpenResponses
+  report(entry: LogEntry): void
+}
+
+/** The message of a forwarded POST. */
+export interface ForwardedBody {
+  readonly text: string
+  /** Of a request: for an error response. */
+  readonly id: Id | undefined
+}
+
+/** What a request of a session that has failed with its process gets. */
+export const MAY_HAVE_RUN =
+  'The process that served this request has ended before its response: the request may have run'
+
+/** Bytes that may wait for a client before the other process is read on. */
+const MAX_UNSENT = 256 * 1024
+/** Responses of at most this many bytes are sent at once. */
+const MAX_WHOLE = 64 * 1024
+/** Milliseconds of silence after which the other process counts as lost, at least. */
+const MIN_SILENCE = 45_000
+/** Errors of connections that were not established: nothing was sent. */
+const NOT_CONNECTED =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused)$/
+
+interface Forward {
+  readonly isStream: boolean
+  abort(): void
+  readonly done: Promise<unknown>
+}
+
+/** Passes requests on to the processes that own their sessions. Never sends one twice that may have been received. */
+export class Forwarder {
+  readonly #options: ForwarderOptions
+  readonly #signature: ForwardSignature
+  readonly #forwards = new Set<Forward>()
+
+  constructor(options: ForwarderOptions) {
+    this.#options = options
+    this.#signature = new ForwardSignature(options.key)
+  }
+
+  /** Whether another process has sent this request to `process`. */
+  verify(context: HttpContext, process: string): Promise<boolean> {
+    return this.#signature.verify(context, process)
+  }
+
+  /** Passes a request on. `unserved`: the other process could not be reached, or does not have the session. */
+  async forward(
+    { context, headers }: AdmittedRequest,
+    to: { process: string; address: string },
+    body: ForwardedBody | undefined,
+  ): Promise<'served' | 'unserved'> {
+    const { openResponses } = this.#options
+    const aborted = new AbortController()
+    const abort = () => aborted.abort()
+    context.onDisconnect(abort)
+    openResponses.add(context)
+    const serving = this.#forward(context, to, body, aborted).catch((error: unknown) => {
+      if (aborted.signal.reason === SILENT) this.#report(to.address, 'did not respond in time')
+      else if (!aborted.signal.aborted) this.#report(to.address, 'failed', error)
+      if (body?.id === undefined)
+        refuse(context, unavailable('the process of this session has failed', headers))
+      else {
+        const failure = encodeError(body.id, new RpcError(INTERNAL_ERROR, MAY_HAVE_RUN), 'omitted')
+        context.respond(200, [...JSON_TYPE, ...headers], failure)
+      }
+      return 'served' as const
+    })
+    const forward = { isStream: context.method === 'GET', abort, done: serving }
+    this.#forwards.add(forward)
+    try {
+      return await serving
+    } finally {
+      this.#forwards.delete(forward)
+      openResponses.remove(context)
+    }
+  }
+
+  /** Ends streams, and waits for calls in progress. */
+  async close(deadline: number): Promise<void> {
+    for (const { isStream, abort } of this.#forwards) if (isStream) abort()
+    const all = Array.from(this.#forwards)
+    await withTimeout(deadline, Promise.all(all.map(({ done }) => done)))
+    for (const { abort } of all) abort()
+  }
+
+  async #forward(
+    context: HttpContext,
+    { process, address }: { process: string; address: string },
+    body: ForwardedBody | undefined,
+    aborted: AbortController,
+  ): Promise<'served' | 'unserved'> {
+    const silence = new Silence(this.#options.keepAlive, () => aborted.abort(SILENT))
+    try {
+      const response = await this.#fetch(context, address, process, body, aborted.signal)
+      if (response === undefined) return 'unserved'
+      if (response.status === MISDIRECTED) {
+        await response.body?.cancel()
+        return 'unserved'
+      }
+      await relay(response, context, aborted.signal, silence)
+      return 'served'
+    } finally {
+      silence.stop()
+    }
+  }
+
+  /** The response; undefined where there was no connection. */
+  async #fetch(
+    context: HttpContext,
+    address: string,
+    process: string,
+    body: ForwardedBody | undefined,
+    signal: AbortSignal,
+  ): Promise<Response | undefined> {
+    const headers = new Headers(endToEnd(context.headers()))
+    headers.set(FORWARDED, await this.#signature.sign(context, process))
+    headers.set('accept-encoding', 'identity')
+    // The other process checks the same Host, Origin and Authorization again.
+    headers.set('host', context.header('host') ?? '')
+    try {
+      return await fetch(address + context.target, {
+        method: context.method,
+        headers,
+        ...(body === undefined ? {} : { body: body.text }),
+        redirect: 'manual',
+        signal,
+      })
+    } catch (error) {
+      if (!NOT_CONNECTED.test(codeOf(error))) throw error
+      this.#report(address, 'cannot be reached', error)
+      return undefined
+    }
+  }
+
+  #report(address: string, problem: string, error?: unknown): void {
+    const message = `A request could not be passed on: the process at ${address} ${problem}`
+    this.#options.report({ level: 'warning', message, error })
+  }
+}
+
+const SILENT = new Error('The other process is silent')
+
+/** Ends an exchange with a process that sends nothing, not even keep-alives. */
+class Silence {
+  readonly #limit: number
+  readonly #expired: () => void
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(keepAlive: number, expired: () => void) {
+    this.#limit = keepAlive === 0 ? 0 : Math.max(MIN_SILENCE, 3 * keepAlive)
+    this.#expired = expired
+    this.restart()
+  }
+
+  restart(): void {
+    this.stop()
+    if (this.#limit > 0) this.#timer = setTimeout(this.#expired, this.#limit)
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+}
+
+/** Sends the response of another process. What was begun and cannot be completed is cut off, so that the client notices. */
+async function relay(
+  response: Response,
+  context: HttpContext,
+  signal: AbortSignal,
+  silence: Silence,
+): Promise<void> {
+  const headers = endToEnd(response.headers).flatMap(([name, value]) =>
+    name === 'content-encoding' ? [] : [name, value],
+  )
+  const { status, body } = response
+  if (body === null) return context.respond(status, headers)
+  const length = Number(response.headers.get('content-length') ?? Number.NaN)
+  if (length <= MAX_WHOLE) return context.respond(status, headers, await response.text())
+  const sink = context.stream(status, headers)
+  const drains = new Drains(sink, signal)
+  const decoder = new TextDecoder()
+  try {
+    // A web stream is iterable in every runtime that has `fetch` on the server.
+    for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
+      silence.restart()
+      sink.write(decoder.decode(chunk, { stream: true }))
+      if (sink.unsentBytes <= MAX_UNSENT) continue
+      silence.stop()
+      await drains.next()
+      silence.restart()
+    }
+    sink.end()
+  } catch {
+    if (signal.aborted && signal.reason !== SILENT) sink.end()
+    else sink.destroy()
+  }
+}
+
+/** Waits until a client has read. */
+class Drains {
+  readonly #sink: Sink
+  #wake = () => {}
+
+  constructor(sink: Sink, signal: AbortSignal) {
+    this.#sink = sink
+    sink.onDrain(() => this.#wake())
+    signal.addEventListener('abort', () => this.#wake())
+  }
+
+  next(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve
+      if (this.#sink.unsentBytes === 0) resolve()
+    })
+  }
+}
+
+/** The code of a failed `fetch`: of its cause, or in Bun of itself. */
+function codeOf(error: unknown): string {
+  const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } }
+  const found = cause?.code ?? code
+  return typeof found === 'string' ? found : ''
+}

@@ -1,0 +1,34 @@
+// The client in the suite's scenarios for the Skills extension.
+
+const SKILL = 'skill://pdf-processing/SKILL.md'
+
+/** What the client does in each scenario, and the extension that it uses. */
+export async function skillsScenario(scenario) {
+  if (!scenario.startsWith('sep-2640-client-')) return undefined
+  const { clientSkills } = await import('ccmcp/skills')
+  const skills = clientSkills()
+  return { extensions: [skills], run: () => SCENARIOS[scenario](skills) }
+}
+
+const SCENARIOS = {
+  async 'sep-2640-client-no-prefetch'(skills) {
+    const [skill] = await skills.list()
+    if (skill?.uri !== SKILL) throw new Error('The skill is not listed')
+  },
+  'sep-2640-client-verify-digest': (skills) => refuse(skills, /digest/),
+  'sep-2640-client-verify-size': (skills) => refuse(skills, /bytes/),
+  'sep-2640-client-verify-frontmatter': (skills) => refuse(skills, /front matter/),
+}
+
+/** Uses the skill as a host would: loads it, then reads a file of it. The first must fail. */
+async function refuse(skills, reason) {
+  const [skill] = await skills.list()
+  try {
+    const loaded = await skill.load()
+    await loaded.read('references/FORMS.md')
+  } catch (error) {
+    if (error.code === 'SKILL_MISMATCH' && reason.test(error.message)) return
+    throw error
+  }
+  throw new Error('The skill was loaded')
+}

@@ -1,0 +1,137 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient } from 'redis'
+import { findProgram } from '../programs.js'
+
+/* Redis servers of a test's own, and keys of a test's own on a server that is given. */
+
+const program = findProgram('redis')
+const given = process.env['REDIS_URL']
+
+/** Whether tests with Redis can run at all. */
+export const hasRedis = program !== undefined || given !== undefined
+/** Whether tests can start and stop servers. */
+export const canStartRedis = program !== undefined
+
+export function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number } // it listens on a port
+      server.close(() => resolve(port))
+    })
+  })
+}
+
+/** A server on a port of this machine, which loses nothing. */
+export class RedisServer {
+  readonly port: number
+  readonly #folder: string
+  readonly #arguments: readonly string[]
+  #process: ChildProcess | undefined
+
+  private constructor(port: number, folder: string, more: readonly string[]) {
+    this.port = port
+    this.#folder = folder
+    this.#arguments = more
+  }
+
+  static async start(...more: string[]): Promise<RedisServer> {
+    const folder = mkdtempSync(join(tmpdir(), 'ccmcp-redis-'))
+    const server = new RedisServer(await freePort(), folder, more)
+    await server.restart()
+    return server
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`
+  }
+
+  /** Starts it again with what it has stored. */
+  async restart(): Promise<void> {
+    const durable = ['--appendonly', 'yes', '--appendfsync', 'always', '--save', '']
+    const place = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.#folder]
+    const started = spawn(program ?? '', [...place, ...durable, ...this.#arguments], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    this.#process = started
+    await new Promise<void>((resolve, reject) => {
+      let output = ''
+      started.stdout.on('data', (chunk: Buffer) => {
+        output += chunk.toString()
+        if (output.includes('Ready to accept connections')) resolve()
+      })
+      started.on('exit', () => reject(new Error(`redis-server has ended: ${output}`)))
+      started.on('error', reject)
+    })
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#process?.kill(name)
+  }
+
+  /** Ends the process; what it has stored remains. */
+  async kill(name: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    const ending = this.#process
+    if (ending === undefined || ending.exitCode !== null || ending.signalCode !== null) return
+    const ended = new Promise((resolve) => ending.once('exit', resolve))
+    ending.kill(name)
+    await ended
+  }
+
+  async stop(): Promise<void> {
+    await this.kill()
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+}
+
+/** Sends commands to a server. */
+export async function commanding<Result>(
+  url: string,
+  use: (command: (...parts: string[]) => Promise<unknown>) => Promise<Result>,
+): Promise<Result> {
+  const client = createClient({ url })
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    return await use((...parts) => client.sendCommand(parts))
+  } finally {
+    client.destroy()
+  }
+}
+
+/** The server that tests share: `REDIS_URL`, or one that is started. */
+export async function sharedServer(): Promise<{ url: string; stop(): Promise<void> }> {
+  if (given !== undefined) return { url: given, stop: async () => {} }
+  const server = await RedisServer.start()
+  return { url: server.url, stop: () => server.stop() }
+}
+
+let count = 0
+/** A prefix that no other test uses. */
+export function newPrefix(): string {
+  return `test-${process.pid}-${Date.now()}-${count++}`
+}
+
+/** A cluster of three servers, each with a third of the slots. */
+export async function startCluster(): Promise<RedisServer[]> {
+  const options = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '5000']
+  const servers = await Promise.all([1, 2, 3].map(() => RedisServer.start(...options)))
+  const bounds = [0, 5461, 10923, 16384]
+  for (const [index, { url }] of servers.entries())
+    await commanding(url, async (command) => {
+      const [from = 0, to = 0] = [bounds[index], bounds[index + 1]]
+      await command('CLUSTER', 'ADDSLOTSRANGE', String(from), String(to - 1))
+      for (const { port } of servers) await command('CLUSTER', 'MEET', '127.0.0.1', String(port))
+    })
+  for (const { url } of servers)
+    await commanding(url, async (command) => {
+      for (let info = ''; !info.includes('cluster_state:ok') || !info.includes('known_nodes:3');) {
+        await new Promise((resolve) => setTimeout(resolve, 10))
+        info = String(await command('CLUSTER', 'INFO'))
+      }
+    })
+  return servers
+}

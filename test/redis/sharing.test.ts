@@ -1,0 +1,254 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type Server, createServer, resource, tool } from '../../src/index.js'
+import { tokens } from '../../src/http.js'
+import { InitializedSession, POST, message, send } from '../http/caller.js'
+import { Gate, servedOverHttp } from '../http/served.js'
+import { Cluster } from './cluster.js'
+import { commanding, hasRedis, newPrefix, sharedServer } from './redis-server.js'
+
+/* Several processes that serve the sessions of one another; each `start` here is one. */
+
+const NEWEST = '2025-11-25'
+const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
+const said = (text: string) => ({ result: { content: [{ type: 'text', text }] } })
+
+describe.skipIf(!hasRedis)('several processes with Redis', () => {
+  let redis: Awaited<ReturnType<typeof sharedServer>>
+  let cluster: Cluster
+  const clusters: Cluster[] = []
+  beforeAll(async () => {
+    redis = await sharedServer()
+  }, 30_000)
+  afterAll(() => redis.stop())
+  afterEach(async () => {
+    await Promise.all(clusters.splice(0).map((each) => each.close()))
+  })
+  const newCluster = (options = {}) => {
+    cluster = new Cluster(redis.url, newPrefix(), options)
+    clusters.push(cluster)
+    return cluster
+  }
+  const where = (name: string, gate = new Gate()): Server =>
+    createServer({
+      name: 'where',
+      version: '1',
+      tools: [
+        tool({ name: 'where', run: () => name }),
+        tool({
+          name: 'wait',
+          async run(_, call) {
+            call.progress(1)
+            await gate.wait(name)
+            return `waited at ${name}`
+          },
+        }),
+      ],
+      resources: [resource({ uri: 'note:it', name: 'it', read: () => 'text' })],
+    })
+  const asked = async (client: InitializedSession, url: string) =>
+    (await client.at(url).request('tools/call', { name: 'where' })).json
+
+  it('pass requests on to the process of the session', async () => {
+    newCluster()
+    const a = await cluster.start(where('a'))
+    const b = await cluster.start(where('b'))
+    const c = await cluster.start(where('c'))
+    const client = await InitializedSession.open(a.url, NEWEST)
+    for (const { url } of [a, b, c, a, c]) expect(await asked(client, url)).toMatchObject(said('a'))
+    expect([a.sessions, b.sessions, c.sessions]).toEqual([1, 0, 0])
+    // The same errors as there.
+    expect((await client.at(b.url).request('no/such')).json).toMatchObject({
+      error: { code: -32601 },
+    })
+    const other = { ...client.headers, 'mcp-session-id': `${client.session.slice(0, -1)}-` }
+    const stolen = { headers: { ...POST, ...other }, body: message('ping', {}, 1) }
+    expect((await send(b.url, stolen)).status).toBe(404)
+    expect((await client.at(b.url).end()).status).toBe(204)
+    for (const { url } of [a, b, c])
+      expect((await client.at(url).request('ping')).status).toBe(404)
+    expect([a.openResponses, b.openResponses, c.openResponses]).toEqual([0, 0, 0])
+  })
+
+  it('pass streams on, in both directions', async () => {
+    newCluster()
+    const { server, gate, ended } = servedOverHttp()
+    const a = await cluster.start(server)
+    const b = await cluster.start(servedOverHttp().server)
+    const client = await InitializedSession.open(a.url, NEWEST, { elicitation: {} })
+    const atB = client.at(b.url)
+    const own = await atB.listen()
+    await own.has('data:')
+    server.tools.remove('big')
+    expect(await own.message()).toMatchObject({ method: 'notifications/tools/list_changed' })
+    expect((await atB.listen()).status).toBe(409)
+    const steps = await atB.stream('tools/call', {
+      name: 'steps',
+      arguments: { gate: 'x' },
+      _meta: { progressToken: 1 },
+    })
+    expect(await steps.message()).toMatchObject({ params: { progress: 1 } })
+    gate.open('x')
+    expect(await steps.message()).toMatchObject({ params: { progress: 2 } })
+    expect(await steps.message()).toMatchObject(said('passed x'))
+    expect(await steps.message()).toBeUndefined()
+    const ask = await atB.stream('tools/call', { name: 'ask', arguments: {} })
+    const { id } = (await ask.message()) as { id: number }
+    const answer = { jsonrpc: '2.0', id, result: { action: 'accept', content: { name: 'Ann' } } }
+    expect((await atB.post(JSON.stringify(answer))).status).toBe(202)
+    expect(await ask.message()).toMatchObject(said('It is Ann'))
+    // A client that disconnects is noticed at the other end.
+    own.disconnect()
+    await until(() => expect([a.openResponses, b.openResponses]).toEqual([0, 0]))
+    expect(ended.get('x')).toBe('done')
+  })
+
+  it('pass large responses on', async () => {
+    newCluster()
+    const a = await cluster.start(servedOverHttp().server)
+    const b = await cluster.start(servedOverHttp().server)
+    const client = await InitializedSession.open(a.url, NEWEST)
+    const big = { name: 'big', arguments: { size: 3_000_000 } }
+    const { json } = await client.at(b.url).request('tools/call', big)
+    expect(json).toMatchObject(said('x'.repeat(3_000_000)))
+    const slow = await client.at(b.url).stream('tools/call', big)
+    slow.pause()
+    await new Promise(setImmediate)
+    slow.resume()
+    await slow.ended()
+    expect(slow.text).toHaveLength(JSON.stringify(json).length)
+  })
+
+  it('verify the caller again, and each other', async () => {
+    newCluster()
+    const auth = tokens([
+      { token: 'a'.repeat(32), id: 'ann', scopes: [] },
+      { token: 'b'.repeat(32), id: 'bob', scopes: [] },
+    ])
+    const by = (letter: string) => ({ authorization: `Bearer ${letter.repeat(32)}` })
+    const a = await cluster.start(where('a'), { auth })
+    const b = await cluster.start(where('b'), { auth })
+    const client = await InitializedSession.open(a.url, NEWEST, {}, by('a'))
+    const ping = (url: string, more: Record<string, string>) =>
+      send(url, { headers: { ...POST, ...client.headers, ...more }, body: message('ping', {}, 1) })
+    expect((await ping(b.url, {})).status).toBe(200)
+    expect((await ping(b.url, by('b'))).status).toBe(404)
+    expect((await ping(b.url, by('c'))).status).toBe(401)
+    // A header that no process has signed, or signed for something else.
+    for (const forged of ['x', `${crypto.randomUUID()}.${'A'.repeat(43)}`])
+      for (const url of [a.url, b.url])
+        expect((await ping(url, { 'ccmcp-forwarded': forged })).status).toBe(421)
+  })
+
+  it('do not pass a request on twice', async () => {
+    newCluster()
+    const a = await cluster.start(where('a'))
+    const b = await cluster.start(where('b'), {}, { key: 'another key, which the others do not have' })
+    const client = await InitializedSession.open(a.url, NEWEST)
+    const refused = await client.at(b.url).request('ping')
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5'])
+    expect(await asked(client, a.url)).toMatchObject(said('a'))
+  }, 30_000)
+
+  it('take over the sessions of a process that is closed, at once', async () => {
+    newCluster({ lease: 600_000, timeout: 2000 })
+    const a = await cluster.start(where('a'))
+    const b = await cluster.start(where('b'))
+    const c = await cluster.start(where('c'))
+    const client = await InitializedSession.open(a.url, NEWEST)
+    await client.request('resources/subscribe', { uri: 'note:it' })
+    await a.close()
+    const answers = await Promise.all(
+      [b, c, b, c, b].map(({ url }) => client.at(url).request('tools/call', { name: 'where' })),
+    )
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
+    // One of them has it now.
+    expect(new Set(answers.map(({ text }) => text.replace(/"id":\d+/, ''))).size).toBe(1)
+    expect(b.sessions + c.sessions).toBe(1)
+  })
+
+  it('wait for calls in progress of a process that is closed', async () => {
+    newCluster({ lease: 600_000, timeout: 2000 })
+    const gate = new Gate()
+    const a = await cluster.start(where('a', gate))
+    const b = await cluster.start(where('b'))
+    const client = await InitializedSession.open(a.url, NEWEST)
+    const call = await client.at(b.url).stream('tools/call', {
+      name: 'wait',
+      arguments: {},
+      _meta: { progressToken: 1 },
+    })
+    expect(await call.message()).toMatchObject({ params: { progress: 1 } })
+    const closed = a.close(20_000)
+    const moved = asked(client, b.url)
+    gate.open('a')
+    expect(await call.message()).toMatchObject(said('waited at a'))
+    await closed
+    expect(await moved).toMatchObject(said('b'))
+  })
+
+  it('end requests that were open at a process which has ended', async () => {
+    newCluster({ lease: 600_000, timeout: 2000 })
+    const a = await cluster.start(where('a'))
+    const b = await cluster.start(where('b'))
+    const client = await InitializedSession.open(a.url, NEWEST)
+    const call = await client.stream(
+      'tools/call',
+      { name: 'wait', arguments: {}, _meta: { progressToken: 1 } },
+      'the call',
+    )
+    expect(await call.message()).toMatchObject({ params: { progress: 1 } })
+    const [primed] = call.seen
+    await a.close(0)
+    for (const last of [primed?.id, call.seen.at(-1)?.id]) {
+      const resumed = await client.at(b.url).listen(last)
+      await resumed.ended()
+      const messages = resumed.seen.map(({ data }) => JSON.parse(data ?? '') as object)
+      const expected = {
+        id: 'the call',
+        error: { code: -32603, message: expect.stringContaining('may have run') as string },
+      }
+      expect(messages).toMatchObject(
+        last === primed?.id ? [{ params: { progress: 1 } }, expected] : [expected],
+      )
+    }
+  })
+
+  it('without an address take a session over for each request', async () => {
+    newCluster({ address: undefined, key: undefined })
+    const a = await cluster.start(where('a'))
+    const b = await cluster.start(where('b'))
+    const client = await InitializedSession.open(a.url, NEWEST)
+    for (const [url, name] of [
+      [b.url, 'b'],
+      [a.url, 'a'],
+      [a.url, 'a'],
+      [b.url, 'b'],
+    ] as const)
+      expect(await asked(client, url)).toMatchObject(said(name))
+    expect((await client.at(a.url).end()).status).toBe(204)
+    expect((await client.at(b.url).request('ping')).status).toBe(404)
+  })
+
+  it('leave nothing but records with a time to live', async () => {
+    newCluster()
+    const a = await cluster.start(where('a'))
+    const client = await InitializedSession.open(a.url, NEWEST)
+    const call = await client.stream('tools/call', {
+      name: 'wait',
+      arguments: {},
+      _meta: { progressToken: 1 },
+    })
+    await call.message()
+    await commanding(redis.url, async (command) => {
+      const keys = (await command('KEYS', `{${cluster.prefix}}*`)) as string[] // KEYS returns names
+      expect(keys).toHaveLength(3)
+      for (const key of keys) {
+        expect(Number(await command('PTTL', key))).toBeGreaterThan(0)
+        expect(key).not.toContain(client.session)
+        const dump = String(await command('DUMP', key))
+        expect(dump).not.toContain(client.session.slice(-20))
+      }
+    })
+    call.disconnect()
+  })
+})
