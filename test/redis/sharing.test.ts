@@ -64,8 +64,7 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
     const stolen = { headers: { ...POST, ...other }, body: message('ping', {}, 1) }
     expect((await send(b.url, stolen)).status).toBe(404)
     expect((await client.at(b.url).end()).status).toBe(204)
-    for (const { url } of [a, b, c])
-      expect((await client.at(url).request('ping')).status).toBe(404)
+    for (const { url } of [a, b, c]) expect((await client.at(url).request('ping')).status).toBe(404)
     expect([a.openResponses, b.openResponses, c.openResponses]).toEqual([0, 0, 0])
   })
 
@@ -142,7 +141,11 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
   it('do not pass a request on twice', async () => {
     newCluster()
     const a = await cluster.start(where('a'))
-    const b = await cluster.start(where('b'), {}, { key: 'another key, which the others do not have' })
+    const b = await cluster.start(
+      where('b'),
+      {},
+      { key: 'another key, which the others do not have' },
+    )
     const client = await InitializedSession.open(a.url, NEWEST)
     const refused = await client.at(b.url).request('ping')
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5'])
