@@ -37,6 +37,7 @@ export function DetailView() {
           <span>{clockText(capture.value.startedAt + row.ns / 1e6)}</span>
           {row.duration === undefined ? undefined : <span>{durationText(row.duration)}</span>}
           <span>{sizeText(shown.bytes.length)}</span>
+          {row.coding === undefined ? undefined : <span>decoded from {line(row.coding)}</span>}
         </p>
         <div class="actions">
           <Peer shown={shown} />

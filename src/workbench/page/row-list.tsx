@@ -186,7 +186,7 @@ function Row({ id, position, row, isSelected, isGrowing }: RowProperties) {
         {row.duration === undefined ? '' : durationText(row.duration)}
       </span>
       <span role="gridcell" class="c-size">
-        {dir === undefined ? '' : sizeText(row.end - row.start)}
+        {dir === undefined || kind === 'http' ? '' : sizeText(row.end - row.start)}
       </span>
       <span role="gridcell" class="c-rev">
         {row.revision ?? ''}
