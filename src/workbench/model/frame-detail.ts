@@ -1,4 +1,4 @@
-import { CaptureReader, type ChunkRecord, bytesOf } from '../../capture/format.js'
+import { CaptureReader, type CaptureRecord, bytesOf } from '../../capture/format.js'
 import { ExpansionLimit, decoderOf } from '../../capture/http-coding.js'
 import { decode, decodeLossy } from '../../framing/bytes.js'
 import type { CaptureIndex } from './capture-index.js'
@@ -36,9 +36,10 @@ export async function frameDetail(
   const { rows, findings } = index
   const summary = rows.summary(row)
   const { start, end } = rows.recordsOf(row)
-  const records = await file.read(start, end)
   const isFrame = summary.dir !== undefined && summary.kind !== 'http'
-  const bytes = isFrame ? frameBytes(records, summary) : withoutLineEnd(records)
+  const bytes = isFrame
+    ? await frameBytes(index, row, file)
+    : withoutLineEnd(await file.read(start, end))
   const peer = rows.peer(row)
   return {
     row: summary,
@@ -50,28 +51,38 @@ export async function frameDetail(
   }
 }
 
+/** Bytes of the file that are read at once. */
+const PIECE = 4 * 1024 * 1024
+
 /** The bytes of a frame, from the chunks of its direction or body. What the capture lacks is left out. */
-function frameBytes(records: Uint8Array, row: RowSummary): Uint8Array {
-  const { dir, start, end, exchange, coding } = row
+async function frameBytes(
+  index: CaptureIndex,
+  row: number,
+  file: CaptureBytes,
+): Promise<Uint8Array> {
+  const { dir, start, end, exchange, coding } = index.rows.summary(row)
+  const place = index.rows.recordsOf(row)
+  const chunks: Uint8Array[] = []
   const reader = new CaptureReader()
-  const chunks = [...reader.push(records), ...reader.end()].filter(
-    (record) => record.type === 'chunk' && record.dir === dir && record.exchange === exchange,
-  ) as ChunkRecord[] // by the condition
-  if (coding !== undefined) return decoded(chunks, coding).slice(start, end)
-  return joined(
-    chunks.map((chunk) => {
-      const content = bytesOf(chunk)
-      const from = Math.max(0, start - chunk.offset)
-      return content.subarray(from, Math.max(from, end - chunk.offset))
-    }),
-  )
+  const visit = (record: CaptureRecord) => {
+    if (record.type !== 'chunk' || record.dir !== dir || record.exchange !== exchange) return
+    const content = bytesOf(record)
+    const from = Math.max(0, start - record.offset)
+    const to = Math.max(from, end - record.offset)
+    chunks.push(coding === undefined ? content.slice(from, to) : content)
+  }
+  // There may be many records of others in between: only what belongs to the frame is kept.
+  for (let at = place.start; at < place.end; at += PIECE)
+    reader.read(await file.read(at, Math.min(at + PIECE, place.end)), visit)
+  reader.end().forEach(visit)
+  return coding === undefined ? joined(chunks) : decoded(chunks, coding).slice(start, end)
 }
 
 /** A compressed body, as far as it can be decoded. */
-function decoded(chunks: readonly ChunkRecord[], coding: string): Uint8Array {
+function decoded(chunks: readonly Uint8Array[], coding: string): Uint8Array {
   const decoder = decoderOf(coding, new ExpansionLimit())
-  if (decoder === undefined) return joined(chunks.map(bytesOf))
-  return joined([...chunks.flatMap((chunk) => decoder.push(bytesOf(chunk))), ...decoder.end()])
+  if (decoder === undefined) return joined(chunks)
+  return joined([...chunks.flatMap((chunk) => decoder.push(chunk)), ...decoder.end()])
 }
 
 function joined(pieces: readonly Uint8Array[]): Uint8Array {
@@ -127,11 +138,9 @@ export async function frameJson(
   row: number,
   file: CaptureBytes,
 ): Promise<unknown> {
-  const { start, end } = index.rows.recordsOf(row)
-  const summary = index.rows.summary(row)
-  const bytes = frameBytes(await file.read(start, end), summary)
+  const bytes = await frameBytes(index, row, file)
   try {
-    return JSON.parse(jsonText(bytes, summary) ?? '')
+    return JSON.parse(jsonText(bytes, index.rows.summary(row)) ?? '')
   } catch {
     return undefined
   }

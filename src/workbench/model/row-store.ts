@@ -38,12 +38,12 @@ type RuleFound = Pick<Finding, 'rule' | 'severity'>
 const DIRECTIONS = [undefined, 'in', 'out'] as const
 const NO_ROW = 0xffffffff
 
-/** The rows of a capture as numbers: about 70 bytes a row, besides its texts. */
+/** The rows of a capture as numbers: about 80 bytes a row, besides its texts. */
 export class RowStore {
   readonly strings = new Strings()
   readonly ns = Column.f64()
   readonly #start = Column.f64()
-  readonly #size = Column.u32()
+  readonly #size = Column.f64()
   readonly #duration = Column.f64()
   readonly #kind = Column.u16()
   readonly #status = Column.u16()
@@ -62,7 +62,7 @@ export class RowStore {
   readonly #coding = Column.u16()
   /** Where its records are in the file. */
   readonly #recordStart = Column.f64()
-  readonly #recordSize = Column.u32()
+  readonly #recordSize = Column.f64()
   /** The findings of a row by the number of their text. */
   readonly #foundRules = new Map<number, readonly RuleFound[]>([[0, []]])
 
