@@ -56,9 +56,14 @@ export async function buildPage() {
     "require-trusted-types-for 'script'",
     'trusted-types worker',
   ].join('; ')
-  const parts = { POLICY: policy, STYLE: css, WORKER: worker, PAGE: page }
+  const parts = {
+    POLICY: policy,
+    '<!-- STYLE -->': `<style>${css}</style>`,
+    '<!-- WORKER -->': `<script type="text/plain" id="worker">${worker}</script>`,
+    '<!-- PAGE -->': `<script>${page}</script>`,
+  }
   return readFileSync(join(folder, 'index.html'), 'utf8').replaceAll(
-    /\b(?:POLICY|STYLE|WORKER|PAGE)\b/g,
+    /POLICY|<!-- \w+ -->/g,
     (name) => parts[name],
   )
 }

@@ -8,6 +8,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const checks = [
   ['types', 'tsc', ['-p', '.']],
   ['types of the page', 'tsc', ['-p', 'src/workbench/page']],
+  ['types of its tests', 'tsc', ['-p', 'test/workbench']],
   ['lint', 'oxlint', ['--type-aware', '--deny-warnings']],
   ['format', 'oxfmt', ['--check']],
   ['unused code', 'knip', []],

@@ -16,8 +16,8 @@ export async function viewWeb(
   path: string | undefined,
   isNewest: boolean,
 ): Promise<void> {
-  if (path !== undefined) checkCapture(path)
   const follow = values.has('follow')
+  if (path !== undefined) checkCapture(path, follow)
   const newest = follow && isNewest ? () => newestCapture(captureFolder()) : undefined
   const html = readFileSync(new URL('./workbench.html', import.meta.url), 'utf8')
   const server = new PageServer({ html, capture: new ServedCapture(path, newest), follow })
@@ -39,11 +39,13 @@ export async function viewWeb(
   )
 }
 
-/** Fails if the file cannot be read, or is not a capture. */
-function checkCapture(path: string): void {
-  const records = new CaptureSource(path).records()
-  records.next()
+/** Fails if the file cannot be read, or is not a capture. One that is followed may have no record yet. */
+function checkCapture(path: string, follow: boolean): void {
+  const source = new CaptureSource(path)
+  const records = source.records()
+  const { value: first } = records.next()
   records.return(undefined)
+  if (first === undefined && !follow) source.end()
 }
 
 /** Other users see the arguments of a program. The token is therefore in a file that only its owner can read. */

@@ -26,7 +26,7 @@ const VALUES: unknown[] = [
   null,
 ]
 
-function* changed(value: unknown): Generator<unknown> {
+function* changed(value: unknown): Generator {
   yield value
   if (Array.isArray(value)) {
     yield [...(value as unknown[]), 1]

@@ -10,7 +10,8 @@ import {
 import { percentile } from '../../src/workbench/model/latency.js'
 import { Strings } from '../../src/workbench/model/strings.js'
 import { treeOf } from '../../src/workbench/model/tree.js'
-import { CaptureBuilder, sampleCapture, text } from './sample.js'
+import { LANES } from '../../src/workbench/model/lanes.js'
+import { CaptureBuilder, httpCapture, sampleCapture, text } from './sample.js'
 
 const decoder = new TextDecoder()
 const schemas = await loadSchemaChecks()
@@ -43,6 +44,12 @@ async function read(file: CaptureFile) {
   return { service, state }
 }
 
+function omit<Value extends object>(value: Value, name: keyof Value): Partial<Value> {
+  const rest: Partial<Value> = { ...value }
+  delete rest[name]
+  return rest
+}
+
 /** What the terminal shows of a capture. */
 function rowsOf(capture: CaptureBuilder): Row[] {
   const analysis = new Analysis(schemas)
@@ -63,8 +70,11 @@ describe('the rows of a capture', () => {
         hasExited: true,
         unreadable: 0,
       })
-      const shown = service.rows(0, 1000).map(({ index, peer, severity, ...row }) => row)
-      expect(shown).toEqual(expected.map(({ findings, operation, ...row }) => row))
+      const shown = service.rows(0, 1000)
+      expect(shown).toMatchObject(
+        expected.map((row) => omit<Partial<Row>>(omit(row, 'findings'), 'operation')),
+      )
+      expect(shown.map(({ index }) => index)).toEqual(expected.map((_, index) => index))
       const findings = service
         .findings(0, 1000)
         .map(({ rule, start, end, detail }) => ({ rule, start, end, detail }))
@@ -125,6 +135,50 @@ describe('the rows of a capture', () => {
     }
     expect(await service.frame(-1)).toBeUndefined()
     expect(await service.frame(100_000)).toBeUndefined()
+  })
+})
+
+describe('a capture of HTTP', () => {
+  it('has the rows of the terminal', async () => {
+    const expected = rowsOf(httpCapture())
+    const { service } = await read(fileOf(httpCapture().toString()))
+    const shown = service
+      .rows(0, 1000)
+      .map(({ kind, method, start, end }) => [kind, method, start, end])
+    expect(shown).toEqual(
+      expected.map(({ kind, method, start, end }) => [kind, method, start, end]),
+    )
+  })
+  it('has the bytes of bodies, decoded, and the fields of events', async () => {
+    const { service } = await read(fileOf(httpCapture().toString()))
+    const rows = service.rows(0, 1000)
+    const detailOf = async (target: string, kind: string) => {
+      const row = rows.find((each) => each.target === target && each.kind === kind)
+      const detail = await service.frame(row?.index ?? -1)
+      if (detail?.tree === undefined) throw new Error(`no fields in ${target}`)
+      return { ...detail, tree: detail.tree }
+    }
+    const compressed = await detailOf('small', 'response')
+    expect(decoder.decode(compressed.bytes)).toContain('"text":"compressed é"')
+    const { bytes, tree, peer } = await detailOf('stream', 'response')
+    expect(decoder.decode(bytes)).toMatch(/^id: 1\nevent: message\ndata: \{/)
+    expect(peer?.kind).toBe('request')
+    const values = Array.from(tree.start, (start, node) =>
+      decoder.decode(bytes.subarray(start, tree.end[node])),
+    )
+    expect(values).toContain('"streamed é"')
+    expect(values[1]).toBe('"2.0"')
+    const head = await detailOf('/mcp', 'http')
+    expect(decoder.decode(head.bytes)).toContain('"event":"request"')
+    expect(head.peer?.text).toContain('401 Unauthorized')
+  })
+  it('has lanes for logins and streams, and what was negotiated', async () => {
+    const { service, state } = await read(fileOf(httpCapture().toString()))
+    const { bars } = service.timeline(state().from, state().to, 100)
+    const lanes = new Set(bars.map(({ lane }) => LANES[lane]))
+    expect(lanes).toEqual(new Set(['auth', 'client']))
+    const facts = await service.session()
+    expect(facts.at(-1)).toMatchObject({ revision: '2025-11-25', server: { name: 'remote' } })
   })
 })
 

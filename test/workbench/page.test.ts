@@ -41,7 +41,7 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     const page = await place.show(sampleCapture().toString())
     await page.getByRole('searchbox', { name: 'Filter' }).fill('tool:read_note status:error')
     await expect.poll(() => cells(page, 'c-status')).toEqual(['error', 'error', 'error'])
-    expect(page.url()).toContain('filter=tool%3Aread_note+status%3Aerror')
+    await expect.poll(() => page.url()).toContain('filter=tool%3Aread_note+status%3Aerror')
     await page.getByRole('searchbox').fill('speed:1')
     await expect
       .poll(() => page.locator('#filter-problem').textContent())
@@ -93,6 +93,7 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     await page.getByRole('treeitem', { name: /^result/ }).click()
     const marked = await markedBytes(page)
     const chosen = await page.locator('#rows [aria-selected=true] .c-id').textContent()
+    await expect.poll(() => page.url()).toMatch(/row=\d+&bytes=\d+-\d+&filter=/)
     const again = await place.open(page.url())
     await read(again)
     await expect.poll(() => markedBytes(again)).toBe(marked)
@@ -228,6 +229,7 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     await row(page, 2).click()
     await page.getByRole('treeitem', { name: /^protocolVersion/ }).click()
     expect(await markedBytes(page)).toBe('"protocolVersion":"2025-11-25"')
+    await expect.poll(() => page.url()).toContain('bytes=')
     expect(page.url()).not.toContain('token')
   })
 

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import {
   type CaptureRecord,
   type Direction,
@@ -10,11 +11,22 @@ import {
 
 export const START = new Date('2026-01-02T03:04:05.000Z')
 
+/** Method and target, or status and reason; headers; body. */
+type HttpMessage<First = string> = readonly [
+  First,
+  string,
+  Readonly<Record<string, string>>,
+  string | Uint8Array,
+]
+/** Bytes of a chunk of a body. */
+const PIECE = 50
+
 /** Builds the records of a capture, message by message. */
 export class CaptureBuilder {
   readonly records: CaptureRecord[] = [captureHeader(START, 'ccmcp 0.1.0')]
   readonly #offsets = { in: 0, out: 0 }
   #ns = 0
+  #exchanges = 0
 
   /** Adds bytes, milliseconds after the last ones. */
   bytes(dir: Direction, bytes: Uint8Array, wait = 1): this {
@@ -71,6 +83,37 @@ export class CaptureBuilder {
     ).message('out', { id, ...result }, wait)
   }
 
+  /** Adds an HTTP request and its response; its bodies are cut into pieces. */
+  exchange(
+    [method, target, requestHeaders, requestBody]: HttpMessage,
+    [status, reason, responseHeaders, responseBody]: HttpMessage<number>,
+    wait = 5,
+  ): this {
+    const exchange = ++this.#exchanges
+    const heads = (headers: Readonly<Record<string, string>>) => Object.entries(headers)
+    this.event('request', {
+      exchange,
+      connection: 1,
+      method,
+      target,
+      headers: heads(requestHeaders),
+    })
+    this.#body('in', exchange, requestBody)
+    this.#ns += wait * 1e6
+    this.event('response', { exchange, status, reason, headers: heads(responseHeaders) })
+    this.#body('out', exchange, responseBody)
+    return this
+  }
+
+  #body(dir: Direction, exchange: number, content: string | Uint8Array): void {
+    const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content
+    for (let offset = 0; offset < bytes.length; offset += PIECE) {
+      const piece = bytes.slice(offset, offset + PIECE)
+      this.records.push({ ...chunkRecord(dir, this.#ns++, offset, piece), exchange })
+    }
+    this.event('end', { exchange, dir })
+  }
+
   exit(): this {
     return this.event('exit', { code: 0, signal: null })
   }
@@ -83,6 +126,71 @@ export class CaptureBuilder {
 export const text = (content: string) => ({
   result: { content: [{ type: 'text', text: content }] },
 })
+
+const JSON_TYPE = { 'Content-Type': 'application/json' }
+
+/** The same over HTTP: a login, a compressed body, and events. */
+export function httpCapture(): CaptureBuilder {
+  const capture = new CaptureBuilder()
+  const call = (id: number, name: string) =>
+    JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name } })
+  const answer = (id: number, content: string) =>
+    JSON.stringify({ jsonrpc: '2.0', id, ...text(content) })
+  const initialize = JSON.stringify({
+    jsonrpc: '2.0',
+    id: 0,
+    method: 'initialize',
+    params: {
+      protocolVersion: '2025-11-25',
+      capabilities: {},
+      clientInfo: { name: 'example-host', version: '1' },
+    },
+  })
+  const initialized = JSON.stringify({
+    jsonrpc: '2.0',
+    id: 0,
+    result: {
+      protocolVersion: '2025-11-25',
+      capabilities: { tools: {} },
+      serverInfo: { name: 'remote', version: '3' },
+    },
+  })
+  const session = { 'Mcp-Session-Id': 's1', 'Mcp-Protocol-Version': '2025-11-25' }
+  const events = { 'Content-Type': 'text/event-stream' }
+  return capture
+    .event('listen', { url: 'http://127.0.0.1:2/mcp', target: 'http://127.0.0.1:1/mcp' })
+    .exchange(
+      ['POST', '/mcp', JSON_TYPE, initialize],
+      [401, 'Unauthorized', { 'WWW-Authenticate': 'Bearer' }, ''],
+    )
+    .exchange(
+      ['GET', '/.well-known/oauth-protected-resource', {}, ''],
+      [200, 'OK', JSON_TYPE, '{"resource":"http://127.0.0.1:1/mcp"}'],
+    )
+    .exchange(
+      ['POST', '/mcp', JSON_TYPE, initialize],
+      [200, 'OK', { ...JSON_TYPE, 'Mcp-Session-Id': 's1' }, initialized],
+    )
+    .exchange(
+      ['POST', '/mcp', { ...JSON_TYPE, ...session }, call(1, 'small')],
+      [
+        200,
+        'OK',
+        { ...JSON_TYPE, 'Content-Encoding': 'gzip' },
+        gzipSync(answer(1, 'compressed é')),
+      ],
+    )
+    .exchange(
+      ['POST', '/mcp', { ...JSON_TYPE, ...session }, call(2, 'stream')],
+      [
+        200,
+        'OK',
+        events,
+        `: ping\n\nid: 1\nevent: message\ndata: ${answer(2, 'streamed é').replace(',"result"', ',\ndata: "result"')}\n\n`,
+      ],
+    )
+    .exit()
+}
 
 /** A session with a bit of everything. */
 export function sampleCapture(): CaptureBuilder {

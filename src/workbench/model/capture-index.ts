@@ -3,6 +3,8 @@ import {
   type CaptureHeader,
   CaptureReader,
   type CaptureRecord,
+  type ChunkRecord,
+  type Direction,
   headerProblem,
 } from '../../capture/format.js'
 import type { Operation } from '../../capture/operations.js'
@@ -18,11 +20,14 @@ interface Place {
   end: number
 }
 
-/** Where the bytes of one direction are in the file, as long as a frame may need them. */
+/** Where the bytes of one direction, or of the body of one HTTP message, are in the file. */
 class ChunkPlaces {
   #chunks: { offset: number; record: number }[] = []
+  /** The place of the first record. */
+  first: number | undefined
 
   add(offset: number, record: number): void {
+    this.first ??= record
     this.#chunks.push({ offset, record })
   }
 
@@ -35,6 +40,16 @@ class ChunkPlaces {
   }
 }
 
+/** Bodies of HTTP messages, and requests, that are remembered. */
+const MAX_OPEN = 10_000
+
+/** Adds to a map; if it has too many entries, the oldest one is forgotten. */
+function remember<Key, Value>(map: Map<Key, Value>, key: Key, value: Value): void {
+  map.set(key, value)
+  const [oldest] = map.keys()
+  if (map.size > MAX_OPEN && oldest !== undefined) map.delete(oldest)
+}
+
 /** Reads a capture into rows and findings. The bytes are not kept: a row knows where its records are in the file. */
 export class CaptureIndex {
   readonly rows = new RowStore()
@@ -43,7 +58,10 @@ export class CaptureIndex {
   readonly handshakes: number[] = []
   readonly #reader = new CaptureReader()
   readonly #analysis: Analysis
-  readonly #places = { in: new ChunkPlaces(), out: new ChunkPlaces() }
+  /** By direction, and by exchange over HTTP. */
+  readonly #places = new Map<string, ChunkPlaces>()
+  /** The rows of HTTP requests whose response has not begun. */
+  readonly #heads = new Map<number, number>()
   /** The rows of requests that have no response yet. */
   readonly #requests = new Map<Operation, number>()
   #header: CaptureHeader | undefined
@@ -88,8 +106,18 @@ export class CaptureIndex {
   #record(record: CaptureRecord, place: Place): void {
     this.#check(record)
     this.#lastRecord = place
-    if (record.type === 'chunk') this.#places[record.dir].add(record.offset, place.start)
+    if (record.type === 'chunk') this.#chunk(record, place.start)
     for (const row of this.#analysis.add(record)) this.#row(row, place)
+  }
+
+  #chunk({ dir, exchange, offset }: ChunkRecord, record: number): void {
+    const key = keyOf(dir, exchange)
+    let places = this.#places.get(key)
+    if (places === undefined) {
+      places = new ChunkPlaces()
+      remember(this.#places, key, places)
+    }
+    places.add(offset, record)
   }
 
   #row(row: Row, place: Place): void {
@@ -98,6 +126,7 @@ export class CaptureIndex {
     const records = this.#recordsOf(row, place, request)
     const index = this.rows.add(row, records.start, records.end)
     for (const finding of row.findings) this.findings.add(index, finding)
+    if (kind === 'http') this.#head(row, index)
     if (operation === undefined) return
     if (kind === 'request') {
       this.#requests.set(operation, index)
@@ -110,10 +139,25 @@ export class CaptureIndex {
     this.#requests.delete(operation)
   }
 
-  #recordsOf({ dir, start, kind }: Row, place: Place, request: number | undefined): Place {
+  #recordsOf(row: Row, place: Place, request: number | undefined): Place {
+    const { dir, start, kind, exchange, coding } = row
     if (kind === 'unanswered' && request !== undefined) return this.rows.recordsOf(request)
-    const first = dir === undefined ? undefined : this.#places[dir].take(start)
+    if (dir === undefined || kind === 'http') return place
+    const places = this.#places.get(keyOf(dir, exchange))
+    // A compressed body can be decoded from its beginning only.
+    const first = coding === undefined ? places?.take(start) : places?.first
     return { start: first ?? place.start, end: place.end }
+  }
+
+  /** Links the heads of an HTTP request and its response. */
+  #head({ exchange, dir }: Row, index: number): void {
+    if (exchange === undefined) return
+    if (dir === 'in') return remember(this.#heads, exchange, index)
+    const request = this.#heads.get(exchange)
+    if (request === undefined) return
+    this.#heads.delete(exchange)
+    this.rows.setPeer(index, request)
+    this.rows.setPeer(request, index)
   }
 
   #handshake({ method, revision }: Operation, index: number): void {
@@ -122,4 +166,8 @@ export class CaptureIndex {
     if ((isHandshake || isFirst) && this.handshakes.length < MAX_HANDSHAKES)
       this.handshakes.push(index)
   }
+}
+
+function keyOf(dir: Direction, exchange: number | undefined): string {
+  return exchange === undefined ? dir : `${dir} ${exchange}`
 }

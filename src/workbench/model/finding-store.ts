@@ -28,7 +28,7 @@ export class FindingStore {
   readonly #severity = Column.u8()
   readonly #clause = Column.u32()
   readonly #start = Column.f64()
-  readonly #size = Column.u32()
+  readonly #size = Column.f64()
   readonly #detail = Column.u32()
   readonly counts: Record<Severity, number> = { info: 0, warning: 0, error: 0 }
 

@@ -5,12 +5,12 @@ import { METHODS } from '../../protocol/methods.js'
 export const LANES = ['client', 'server', 'notifications', 'streams', 'tasks', 'auth'] as const
 export type Lane = (typeof LANES)[number]
 
-const AUTH_PATH = /\/\.well-known\/|\/(?:authorize|token|register|revoke|oauth2?)(?:$|[/?\s])/
+const AUTH_PATH = /\/\.well-known\/|\/(?:authorize|token|register|revoke|oauth2?)(?:$|[/?])/
 
 /** The lane of a row; undefined if it is not on the timeline, such as a blank line. */
-export function laneOf({ kind, dir, method = '', operation, text }: Row): Lane | undefined {
-  if (kind === 'event')
-    return method.startsWith('http') && AUTH_PATH.test(text) ? 'auth' : undefined
+export function laneOf(row: Row): Lane | undefined {
+  const { kind, dir, method = '', operation } = row
+  if (kind === 'http') return httpLane(row)
   const requested = operation?.method ?? method
   if (METHODS.get(requested)?.stream === true) return 'streams'
   if (/^(?:notifications\/)?tasks(?:\/|$)/.test(requested) || operation?.hasTask === true)
@@ -19,4 +19,10 @@ export function laneOf({ kind, dir, method = '', operation, text }: Row): Lane |
   if (kind !== 'request' && kind !== 'response' && kind !== 'unanswered') return undefined
   const requester = operation?.dir ?? dir
   return requester === 'out' ? 'server' : 'client'
+}
+
+/** The head of an HTTP request or response: of a login, or of a stream that the client opens. */
+function httpLane({ method, target = '', text }: Row): Lane | undefined {
+  if (AUTH_PATH.test(target) || /^40[13]\b/.test(text)) return 'auth'
+  return method === 'GET' ? 'streams' : undefined
 }

@@ -28,6 +28,9 @@ export interface RowSummary {
   severity: Severity | undefined
   /** Of a request: its response; of a response or notification: its request. */
   peer: number | undefined
+  /** Over HTTP: the number of the request and response, and how the body is encoded. */
+  exchange: number | undefined
+  coding: string | undefined
 }
 
 type RuleFound = Pick<Finding, 'rule' | 'severity'>
@@ -35,12 +38,12 @@ type RuleFound = Pick<Finding, 'rule' | 'severity'>
 const DIRECTIONS = [undefined, 'in', 'out'] as const
 const NO_ROW = 0xffffffff
 
-/** The rows of a capture as numbers: about 70 bytes a row, besides its texts. */
+/** The rows of a capture as numbers: about 80 bytes a row, besides its texts. */
 export class RowStore {
   readonly strings = new Strings()
   readonly ns = Column.f64()
   readonly #start = Column.f64()
-  readonly #size = Column.u32()
+  readonly #size = Column.f64()
   readonly #duration = Column.f64()
   readonly #kind = Column.u16()
   readonly #status = Column.u16()
@@ -54,9 +57,12 @@ export class RowStore {
   readonly #progress = Column.u16()
   readonly #found = Column.u32()
   readonly #peer = Column.u32()
+  /** One more than the number of the exchange; 0 if there is none. */
+  readonly #exchange = Column.u32()
+  readonly #coding = Column.u16()
   /** Where its records are in the file. */
   readonly #recordStart = Column.f64()
-  readonly #recordSize = Column.u32()
+  readonly #recordSize = Column.f64()
   /** The findings of a row by the number of their text. */
   readonly #foundRules = new Map<number, readonly RuleFound[]>([[0, []]])
 
@@ -85,6 +91,8 @@ export class RowStore {
     this.#progress.push(Math.min(row.progress, 0xffff))
     this.#found.push(this.#rulesOf(row.findings))
     this.#peer.push(NO_ROW)
+    this.#exchange.push(row.exchange === undefined ? 0 : row.exchange + 1)
+    this.#coding.push(strings.intern(row.coding ?? ''))
     this.#recordStart.push(recordStart)
     this.#recordSize.push(recordEnd - recordStart)
     return index
@@ -198,6 +206,8 @@ export class RowStore {
       text: this.text(index),
       severity: worst(this.rules(index)),
       peer: this.peer(index),
+      exchange: this.#exchange.at(index) === 0 ? undefined : this.#exchange.at(index) - 1,
+      coding: optional(this.strings.get(this.#coding.at(index))),
     }
   }
 }

@@ -47,7 +47,8 @@ export function App() {
 }
 
 function Header() {
-  const [session] = facts.value
+  // A handshake may be refused at first, for example without a login.
+  const session = facts.value.find(({ server }) => server !== undefined) ?? facts.value[0]
   return (
     <header class="bar">
       <h1>

@@ -6,7 +6,7 @@ import { VirtualList } from './virtual-list.js'
 
 const ROW_HEIGHT = 20
 /** Width of a row of 16 bytes, in pixels. */
-const WIDE = 530
+const WIDE = 570
 
 /** The bytes of the selected row. Those of the selected field are marked; a byte selects the field that it belongs to. */
 export function BytesView({ shown }: { shown: FrameDetail }) {

@@ -37,6 +37,7 @@ export function DetailView() {
           <span>{clockText(capture.value.startedAt + row.ns / 1e6)}</span>
           {row.duration === undefined ? undefined : <span>{durationText(row.duration)}</span>}
           <span>{sizeText(shown.bytes.length)}</span>
+          {row.coding === undefined ? undefined : <span>decoded from {line(row.coding)}</span>}
         </p>
         <div class="actions">
           <Peer shown={shown} />
@@ -80,7 +81,7 @@ async function copy({ bytes }: FrameDetail): Promise<void> {
 /** Only these are links: they come from the rules, never from a peer. */
 const CLAUSES = /^https:\/\/(?:modelcontextprotocol\.io|www\.rfc-editor\.org)\/[\w./#-]*$/
 
-export function FindingCard({ finding }: { finding: FindingSummary }) {
+function FindingCard({ finding }: { finding: FindingSummary }) {
   const { rule, severity, detail: what, why, fix, clause, start, end } = finding
   const isShown = range.value?.start === start && range.value.end === end
   return (

@@ -6,7 +6,7 @@ import { ListCache } from './row-cache.js'
 import { capture, engine, listVersion, panel, select, selected, tail } from './state.js'
 import { VirtualList } from './virtual-list.js'
 
-export const ROW_HEIGHT = 24
+const ROW_HEIGHT = 24
 const ARROWS = { in: '→', out: '←' } as const
 const DIRECTION_NAMES = { in: 'to the server', out: 'to the client' } as const
 const NO_NAME: ReadonlySet<string> = new Set(['blank', 'gap', 'invalid'])
@@ -186,7 +186,7 @@ function Row({ id, position, row, isSelected, isGrowing }: RowProperties) {
         {row.duration === undefined ? '' : durationText(row.duration)}
       </span>
       <span role="gridcell" class="c-size">
-        {dir === undefined ? '' : sizeText(row.end - row.start)}
+        {dir === undefined || kind === 'http' ? '' : sizeText(row.end - row.start)}
       </span>
       <span role="gridcell" class="c-rev">
         {row.revision ?? ''}

@@ -103,6 +103,10 @@ export function start(): void {
   addEventListener('hashchange', () => void followLink())
 }
 
+/** Browsers limit how often the address changes: keys that are held down would exceed that. */
+const LINK_DELAY = 250
+let linkTimer: ReturnType<typeof setTimeout> | undefined
+
 function writeLink(): void {
   const link = formatLink({
     token,
@@ -111,7 +115,10 @@ function writeLink(): void {
     bytes: range.value ?? wanted?.bytes,
     panel: panel.value,
   })
-  if (link !== location.hash) history.replaceState(undefined, '', link)
+  clearTimeout(linkTimer)
+  linkTimer = setTimeout(() => {
+    if (link !== location.hash) history.replaceState(undefined, '', link)
+  }, LINK_DELAY)
 }
 
 async function followLink(): Promise<void> {

@@ -164,12 +164,28 @@ async function ask(state: Asked, { from, to }: { from: number; to: number }): Pr
   timeline.value = await engine.call('timeline', from, to, parts)
   // The worker looks at every row for it: while a capture is read, that takes a small part of its time.
   const wait = Math.max(REDRAW, 10 * (performance.now() - asked))
-  if (capture.value.phase === 'loading') await new Promise((resolve) => setTimeout(resolve, wait))
+  await pauseWhileReading(wait)
   state.isAsked = false
   if (state.isStale) await ask(state, shownTime.value ?? wholeTime())
 }
 
-/** The first two lanes, and those that have something. */
+/** Resolves after a time, or when the capture is read. */
+function pauseWhileReading(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(done, milliseconds)
+    const unsubscribe = capture.subscribe(({ phase }) => {
+      // It is called at once, before there is something to unsubscribe.
+      if (phase !== 'loading') queueMicrotask(done)
+    })
+    function done(): void {
+      clearTimeout(timer)
+      unsubscribe()
+      resolve()
+    }
+  })
+}
+
+/** The first three lanes, and those that have something. */
 function usedLanes(shown: Timeline | undefined): number[] {
   return LANES.map((_, lane) => lane).filter(
     (lane) =>

@@ -65,9 +65,15 @@ export function VirtualList(properties: Properties) {
   useLayoutEffect(() => {
     const element = scroller.current
     if (element === null) return undefined
-    const observer = new ResizeObserver(() => setHeight(element.clientHeight))
+    const measure = () => {
+      setHeight(element.clientHeight)
+      // The header is as wide as the rows.
+      const bar = element.offsetWidth - element.clientWidth
+      element.parentElement?.style.setProperty('--scroll-bar', `${bar}px`)
+    }
+    const observer = new ResizeObserver(measure)
     observer.observe(element)
-    setHeight(element.clientHeight)
+    measure()
     return () => observer.disconnect()
   }, [])
 

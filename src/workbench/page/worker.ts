@@ -4,6 +4,7 @@ import { DroppedCapture, Place, ServedCapture } from './sources.js'
 
 /** Runs in a worker: reads captures and answers the page. */
 
+// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker has no origin to name
 const post = (message: ToPage) => self.postMessage(message)
 
 /** Resolves after the messages that have arrived. Unlike a timer, it has no minimum delay. */

@@ -30,7 +30,7 @@ export interface PageServerOptions {
 }
 
 /** What `/api/capture` answers. */
-export interface CaptureAnswer {
+interface CaptureAnswer {
   id: number
   name: string
   size: number
