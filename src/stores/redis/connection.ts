@@ -11,6 +11,10 @@ export class RedisUnavailableError extends Error {
 const MAX_PENDING = 64 * 1024 * 1024
 /** Approximate memory of a command beside its text. */
 const COMMAND = 200
+/** Milliseconds after which a connection that is still being opened is given up. */
+const CONNECT_TIMEOUT = 10_000
+/** Milliseconds by which a timer may be late; where it is later, this process was busy, and may not have read the reply yet. */
+const MAX_LAG = 50
 /** Milliseconds until a new connection is opened after one has failed; doubled each time up to the maximum. */
 const MIN_BACKOFF = 50
 const MAX_BACKOFF = 2000
@@ -42,14 +46,12 @@ export class Connection {
       throw new RedisUnavailableError('Too many commands wait for a reply of Redis')
     const link = this.#open()
     this.#pending += size
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(this.#late(link)), this.#timeout)
-    })
+    const deadline = new Deadline(this.#timeout)
     try {
+      const late = deadline.passed.then(() => Promise.reject(this.#late(link)))
       return await Promise.race([this.#send(link, command, key), late])
     } finally {
-      clearTimeout(timer)
+      deadline.stop()
       this.#pending -= size
     }
   }
@@ -104,7 +106,7 @@ export class Connection {
   }
 
   #late(link: Link): RedisUnavailableError {
-    this.#drop(link)
+    if (link.isReady || performance.now() - link.opened > CONNECT_TIMEOUT) this.#drop(link)
     return unavailable(`Redis has not replied within ${this.#timeout} ms`, link.lastError)
   }
 
@@ -115,6 +117,26 @@ export class Connection {
     const backoff = Math.min(MAX_BACKOFF, MIN_BACKOFF * 2 ** this.#failures++)
     // Not all processes at the same time.
     this.#retryAt = performance.now() + backoff * (0.5 + Math.random() / 2)
+  }
+}
+
+/** The end of a time limit; of a process that was busy when it ended, somewhat later. */
+class Deadline {
+  readonly passed: Promise<void>
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(milliseconds: number) {
+    const due = performance.now() + milliseconds
+    this.passed = new Promise((resolve) => {
+      this.#timer = setTimeout(() => {
+        if (performance.now() - due <= MAX_LAG) return resolve()
+        this.#timer = setTimeout(resolve, milliseconds / 2)
+      }, milliseconds)
+    })
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
   }
 }
 

@@ -102,10 +102,18 @@ export class RedisOwnership implements SessionOwnership {
     const [generation, owner = ''] = asTexts(reply)
     if (generation === undefined) return { at: 'nowhere' }
     if (owner === '' || owner === this.process) return { at: 'free', owner }
-    const processKey = this.#keys.process(owner)
-    const address = asText(await this.#connection.command(['GET', processKey], processKey))
+    const address = await this.#addressOf(owner)
     if (address === undefined) return { at: 'free', owner }
     return { at: 'process', process: owner, address }
+  }
+
+  async isAlive(process: string): Promise<boolean> {
+    return (await this.#addressOf(process)) !== undefined
+  }
+
+  async #addressOf(process: string): Promise<string | undefined> {
+    const key = this.#keys.process(process)
+    return asText(await this.#connection.command(['GET', key], key))
   }
 
   async claim(name: string, from: number, to: number, owner: string): Promise<boolean> {

@@ -95,9 +95,10 @@ export class SessionRouter {
       make: (facts) => this.#make(facts),
     })
     const { keepAlive, report } = options
-    const { key } = options.sessions.store?.ownership ?? {}
-    if (key !== undefined)
-      this.#forwarder = new Forwarder({ key, keepAlive, openResponses, report })
+    const { ownership } = options.sessions.store ?? {}
+    const { key } = ownership ?? {}
+    if (ownership !== undefined && key !== undefined)
+      this.#forwarder = new Forwarder({ key, ownership, keepAlive, openResponses, report })
   }
 
   /** `listening` is where other processes reach this one, as far as it is known. */
@@ -107,6 +108,11 @@ export class SessionRouter {
 
   get size(): number {
     return this.#sessions.size
+  }
+
+  /** Whether other processes pass requests on to this one. */
+  get isShared(): boolean {
+    return this.#forwarder !== undefined
   }
 
   /** Whether one more session with this memory fits, after evicting an idle one where necessary. */

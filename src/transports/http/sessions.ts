@@ -210,6 +210,7 @@ export class Sessions {
 
   #sweep(): void {
     const since = Date.now() - this.#options.idleTimeout
+    void this.#confirmAll()
     for (const session of this.#all.values()) {
       if (session.busy) {
         if (this.#persistence !== undefined && this.#isDue(session))
@@ -270,6 +271,7 @@ export class Sessions {
   /** Looks for sessions that other processes have taken over while this one had no lease. */
   async #confirmAll(): Promise<void> {
     for (const session of this.#all.values()) {
+      if (this.#ownership?.has(session) !== false) continue
       const confirmed = await this.#ownership?.confirm(session).catch(() => 'unavailable')
       if (confirmed === 'lost') this.#retire(session)
     }
