@@ -64,6 +64,11 @@ const SECTIONS = [
     [['stores/task-store.ts', 'MemoryTaskStoreOptions']],
   ],
   [
+    'redis(client, options)',
+    'From `ccmcp/redis`: see [deploying](deploying.md#several-processes-with-redis).',
+    [['stores/redis/redis.ts', 'RedisOptions']],
+  ],
+  [
     'clientTasks(options)',
     'From `ccmcp/tasks`, for the `extensions` of `connect`.',
     [['extensions/tasks/client-tasks.ts', 'ClientTasksOptions']],

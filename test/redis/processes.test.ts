@@ -183,10 +183,10 @@ describe.skipIf(!hasRedis)('processes that share sessions', () => {
     try {
       await client.connect(new StreamableHTTPClientTransport(new URL(balancer.url)))
       const seen = new Set<unknown>()
-      let calling = true
+      const stop = new AbortController()
       const calls = (async () => {
         let count = 0
-        for (; calling; count++) {
+        for (; !stop.signal.aborted; count++) {
           const { content } = await client.callTool({ name: 'where', arguments: {} })
           seen.add((content as { text: string }[])[0]?.text)
         }
@@ -199,7 +199,7 @@ describe.skipIf(!hasRedis)('processes that share sessions', () => {
         const served = balancer.served
         await until(() => expect(balancer.served).toBeGreaterThan(served + 10))
       }
-      calling = false
+      stop.abort()
       expect(await calls).toBeGreaterThan(30)
       expect([...seen].every((name) => /^[abc]2?$/.test(String(name)))).toBe(true)
       expect([...seen].some((name) => String(name).endsWith('2'))).toBe(true)
@@ -225,7 +225,7 @@ class RoundRobin {
 
   /** The statuses that clients got, but that of GET without a stream. */
   statuses(): number[] {
-    return [...this.#statuses].toSorted()
+    return [...this.#statuses].toSorted((one, other) => one - other)
   }
 
   static async start(targets: () => URL[]): Promise<RoundRobin> {

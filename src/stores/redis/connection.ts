@@ -66,7 +66,7 @@ export class Connection {
     try {
       return await this.command(['EVALSHA', await digestOf(script), ...rest], keys[0])
     } catch (error) {
-      if (!isReply(error, 'NOSCRIPT')) throw error
+      if (replyCode(error) !== 'NOSCRIPT') throw error
       return this.command(['EVAL', script.source, ...rest], keys[0])
     }
   }
@@ -91,9 +91,10 @@ export class Connection {
       this.#failures = 0
       return reply
     } catch (error) {
+      const code = replyCode(error)
       // A replica: the address may now lead to another process, which is the primary.
-      if (isReply(error, 'READONLY')) this.#drop(link)
-      throw isReplyError(error) ? error : unavailable('Redis cannot be reached', error)
+      if (code === 'READONLY') this.#drop(link)
+      throw code === undefined ? unavailable('Redis cannot be reached', error) : error
     }
   }
 
@@ -145,11 +146,8 @@ function unavailable(message: string, cause: unknown): RedisUnavailableError {
   return new RedisUnavailableError(message + reason, { cause })
 }
 
-/** Errors that Redis has replied with start with a word in capitals. */
-function isReplyError(error: unknown): error is Error {
-  return error instanceof Error && /^[A-Z]{2,}(?: |$)/.test(error.message)
-}
-
-export function isReply(error: unknown, code: string): boolean {
-  return isReplyError(error) && error.message.startsWith(code)
+/** The code of an error that Redis has replied with: the first word, in capitals. */
+function replyCode(error: unknown): string | undefined {
+  const [word = ''] = error instanceof Error ? error.message.split(' ', 1) : []
+  return /^[A-Z]{2,}$/.test(word) ? word : undefined
 }

@@ -2,8 +2,7 @@ import type { OwnershipStart, SessionLocation, SessionOwnership } from '../sessi
 import type { Connection } from './connection.js'
 import type { Keys } from './keys.js'
 import { asText, asTexts } from './replies.js'
-import type { Script } from './script.js'
-import { whole } from './session-store.js'
+import { type Script, whole } from './script.js'
 import { settingsWarnings } from './settings.js'
 
 export interface RedisOwnershipOptions {
