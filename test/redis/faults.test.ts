@@ -98,6 +98,23 @@ describe.skipIf(!canStartRedis)('Redis', () => {
     60_000,
   )
 
+  it('may be slow: everything takes longer', async () => {
+    const server = await startRedis()
+    const proxy = await startProxy(server)
+    const cluster = newCluster(proxy.url, {})
+    const a = await cluster.start(where('a'))
+    const b = await cluster.start(where('b'))
+    proxy.set('delay')
+    const clients = await Promise.all([opened(a.url), opened(b.url)])
+    for (const client of clients)
+      expect((await client.request('resources/subscribe', { uri: 'note:it' })).json).toMatchObject({
+        result: {},
+      })
+    expect((await ask(clients[0], b.url)).json).toMatchObject(said('a'))
+    expect((await clients[0].at(b.url).end()).status).toBe(204)
+    expect((await ask(clients[0])).status).toBe(404)
+  }, 60_000)
+
   it('may be killed and restarted: what was acknowledged is there', async () => {
     const server = await startRedis()
     const cluster = newCluster(server.url, { lease: 3000, timeout: 700 })

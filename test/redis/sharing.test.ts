@@ -117,6 +117,25 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
     expect(slow.text).toHaveLength(JSON.stringify(json).length)
   })
 
+  it('check the Host and Origin that the client has sent', async () => {
+    newCluster()
+    const options = { hosts: ['mcp.example.com'], origins: ['https://app.example.com'] }
+    const a = await cluster.start(where('a'), options)
+    const b = await cluster.start(where('b'), options)
+    const named = { host: 'mcp.example.com', origin: 'https://app.example.com' }
+    const client = await InitializedSession.open(a.url, NEWEST, {}, named)
+    const answer = await client.at(b.url).request('tools/call', { name: 'where' })
+    expect(answer.json).toMatchObject(said('a'))
+    expect(answer.headers['access-control-allow-origin']).toBe('https://app.example.com')
+    // The owner refuses what the other process would allow.
+    const c = await cluster.start(where('c'), { hosts: ['mcp.example.com', 'other.example.com'] })
+    const sending = {
+      headers: { ...POST, ...client.headers, host: 'other.example.com', origin: '' },
+      body: message('ping', {}, 1),
+    }
+    expect((await send(c.url, sending)).status).toBe(403)
+  })
+
   it('verify the caller again, and each other', async () => {
     newCluster()
     const auth = tokens([

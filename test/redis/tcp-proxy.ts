@@ -2,11 +2,15 @@ import { type Server, type Socket, connect, createServer } from 'node:net'
 
 /**
  * - pass: forwards everything
+ * - delay: forwards everything, later
  * - hold: forwards nothing, in both directions, and keeps connections open (a black hole)
  * - lose replies: forwards requests, and no replies
  * - refuse: resets connections, old and new ones
  */
-type Mode = 'pass' | 'hold' | 'lose replies' | 'refuse'
+type Mode = 'pass' | 'delay' | 'hold' | 'lose replies' | 'refuse'
+
+/** Milliseconds. */
+const DELAY = 100
 
 /** A TCP proxy whose network fails as a test tells it to. */
 export class TcpProxy {
@@ -64,7 +68,8 @@ export class TcpProxy {
     this.#sockets.add(from)
     from.setNoDelay(true)
     from.on('data', (chunk) => {
-      if (modes.includes(this.#mode)) to.write(chunk)
+      if (this.#mode === 'delay') setTimeout(() => to.write(chunk), DELAY)
+      else if (modes.includes(this.#mode)) to.write(chunk)
     })
     from.on('error', () => {})
     from.on('close', () => {

@@ -77,8 +77,7 @@ export class Forwarder {
     openResponses.add(context)
     const serving = this.#forward(context, to, body, aborted).catch((error: unknown) => {
       const { reason } = aborted.signal as { reason?: unknown }
-      if (LOST.has(reason) || !aborted.signal.aborted)
-        this.#report(to.address, 'has failed', reason ?? error)
+      if (LOST.has(reason) || !aborted.signal.aborted) this.#report(to.address, reason ?? error)
       if (body?.id === undefined)
         refuse(context, unavailable('the process of this session has failed', headers))
       else {
@@ -174,14 +173,13 @@ export class Forwarder {
         signal,
       })
     } catch (error) {
-      if (!NOT_CONNECTED.test(codeOf(error))) throw error
-      this.#report(address, 'cannot be reached', error)
-      return undefined
+      if (NOT_CONNECTED.test(codeOf(error))) return undefined
+      throw error
     }
   }
 
-  #report(address: string, problem: string, error?: unknown): void {
-    const message = `A request could not be passed on: the process at ${address} ${problem}`
+  #report(address: string, error: unknown): void {
+    const message = `A request was passed on to the process at ${address}, which has failed`
     this.#options.report({ level: 'warning', message, error })
   }
 }
