@@ -5,7 +5,7 @@ const SKILL = 'skill://pdf-processing/SKILL.md'
 /** What the client does in each scenario, and the extension that it uses. */
 export async function skillsScenario(scenario) {
   if (!scenario.startsWith('sep-2640-client-')) return undefined
-  const { clientSkills } = await import('ccmcp/skills')
+  const { clientSkills } = await import(new URL('../../dist/skills.js', import.meta.url).href)
   const skills = clientSkills()
   return { extensions: [skills], run: () => SCENARIOS[scenario](skills) }
 }

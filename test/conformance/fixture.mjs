@@ -1,6 +1,5 @@
 // The server that the official conformance suite requires, on the public API of
 // the built package. The suite defines its names, URIs and texts.
-import { skills } from 'ccmcp/skills'
 import {
   RpcError,
   ToolError,
@@ -13,6 +12,9 @@ import {
   tool,
 } from '../../dist/index.js'
 import { tasks } from '../../dist/tasks.js'
+
+// TypeScript would follow an import, and does not understand where the lines of this bundle are broken.
+const { skills } = await import(new URL('../../dist/skills.js', import.meta.url).href)
 
 const PNG =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='

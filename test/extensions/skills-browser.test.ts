@@ -44,7 +44,7 @@ test.skipIf(chromiumPath === undefined)(
     const script = outputFiles[0]?.text ?? ''
     const handler = nodeHandler(server, { log: { write: () => true } })
     const listening = createHttpServer((request, response) => {
-      if (request.url === '/mcp') return void handler(request, response)
+      if (request.url === '/mcp') return handler(request, response)
       response.setHeader('content-type', 'text/html; charset=utf-8')
       response.end(
         `<!doctype html><script type="module">${script.replaceAll('</script', '<\\/script')}</script>`,
