@@ -47,16 +47,24 @@ export const all = revisions()
 export const handshake = revisions('2024-11-05', '2025-11-25')
 export const modern = revisions('2026-07-28')
 
-/** Pages of extensions, which have repositories of their own. */
-export const EXTENSION_PAGE = /^extensions\/(\w+)(#.*)$/
+/** Where the pages of extensions are: they have repositories of their own. */
+const EXTENSIONS: Readonly<Record<string, string>> = {
+  'extensions/tasks':
+    'https://github.com/modelcontextprotocol/ext-tasks/blob/main/specification/2026-07-28/tasks.md',
+}
+
+/** Whether a place is on a page of an extension. */
+export function isOfExtension(place: string): boolean {
+  return place.startsWith('extensions/')
+}
 
 export function linksOf({ at }: Row): string[] {
-  return Object.entries(at).flatMap(([place, dates]) =>
-    dates.map((revision) => {
-      const [, extension, anchor] = EXTENSION_PAGE.exec(place) ?? []
-      return extension === undefined
-        ? `https://modelcontextprotocol.io/specification/${revision}/${place.replace(/#$/, '')}`
-        : `https://github.com/modelcontextprotocol/ext-${extension}/blob/main/specification/${revision}/${extension}.md${anchor}`
-    }),
-  )
+  return Object.entries(at).flatMap(([place, dates]) => {
+    const [page = '', anchor = ''] = place.split('#')
+    if (isOfExtension(place)) return [`${EXTENSIONS[page]}#${anchor}`]
+    return dates.map(
+      (revision) =>
+        `https://modelcontextprotocol.io/specification/${revision}/${place.replace(/#$/, '')}`,
+    )
+  })
 }

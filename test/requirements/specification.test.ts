@@ -2,7 +2,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { leftOut } from './pages.js'
-import { EXTENSION_PAGE } from './row.js'
+import { isOfExtension } from './row.js'
 import { table } from './table.js'
 import { ids } from './wire.js'
 
@@ -81,7 +81,7 @@ function counted(
 
 describe.runIf(existsSync(folder))('the text of the specification', () => {
   it.each(ids)('of %s has the keywords that the rows list', (revision) => {
-    const rows = rowsOf(revision).filter(([place]) => !EXTENSION_PAGE.test(place))
+    const rows = rowsOf(revision).filter(([place]) => !isOfExtension(place))
     expect(counted(rows)).toEqual(counted(keywords(revision)))
   })
 })
