@@ -91,7 +91,7 @@ export async function connect<
   await connection.connect(options.signal)
   const client = new Client(connection, validateResults)
   try {
-    extensions.connected(client, connection.connection)
+    extensions.connected(client, connection.connectionOf)
   } catch (error) {
     await connection.close()
     throw error

@@ -13,7 +13,7 @@ import type { LogLevel } from '../protocol/model.js'
 import { METHODS } from '../protocol/methods.js'
 import { type CacheOptions, ResultCache } from './cache.js'
 import { Listeners } from './events.js'
-import type { ExtensionConnection } from './extension.js'
+import { type ExtensionConnection, settingsOf } from './extension.js'
 import { isLegacyFailure, isModern } from './opening.js'
 import { type Prior, priorOf } from './prior.js'
 import { Backoff, type ReconnectOptions, wait } from './reconnect.js'
@@ -68,20 +68,11 @@ export class Connection implements SessionObserver {
   #ended: ChannelClosedError | undefined
   readonly #closing = new AbortController()
   readonly #gone = new AbortController()
-  readonly connection: ExtensionConnection
+  /** By the ids of extensions. */
+  readonly #connections = new Map<string, ExtensionConnection>()
 
   constructor(options: ConnectionOptions) {
     this.#options = options
-    const known = () => this.#known()
-    this.connection = {
-      signal: this.#gone.signal,
-      get capabilities() {
-        return known().details.capabilities
-      },
-      request: (method, params, own) => this.request(method, params, own),
-      answer: (inputRequests, signal) => known().session.answer(inputRequests, signal),
-      listen: (field, value, own) => this.listen(field, value, own),
-    }
     const report = (entry: LogEntry) => callHook(() => options.report(entry), ignore)
     this.listeners = new Listeners(report)
     this.cache = new ResultCache(options.cache)
@@ -156,6 +147,25 @@ export class Connection implements SessionObserver {
     const opened = await this.ready(options)
     // If it is refused, the server has been found to be another one.
     if (!opened.verified) await this.request('server/discover', undefined, options).catch(ignore)
+  }
+
+  readonly connectionOf = (id: string): ExtensionConnection => {
+    const made = this.#connections.get(id) ?? this.#connectionFor(id)
+    this.#connections.set(id, made)
+    return made
+  }
+
+  #connectionFor(id: string): ExtensionConnection {
+    const capabilities = () => this.#opened?.details.capabilities ?? {}
+    return {
+      signal: this.#gone.signal,
+      get settings() {
+        return settingsOf(id, capabilities())
+      },
+      request: (method, params, options) => this.request(method, params, options),
+      answer: (inputRequests, signal) => this.#known().session.answer(inputRequests, signal),
+      listen: (field, value, options) => this.listen(field, value, options),
+    }
   }
 
   /** Opens the stream of a field of an extension. */

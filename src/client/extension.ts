@@ -15,10 +15,10 @@ import type { ListenOptions, Subscription } from './subscription.js'
 
 /** The connection of a client, as an extension uses it; the same object for as long as the client lives. */
 export interface ExtensionConnection {
+  /** What the server has declared for the extension; undefined if it has not. */
+  readonly settings: Params | undefined
   /** Fires when the client is closed, or its connection is lost and not restored. */
   readonly signal: AbortSignal
-  /** What the server has declared, last. */
-  readonly capabilities: Params
   /** Sends a request on the current connection, or on the next one after a reconnect. */
   request(method: string, params?: Params, options?: CallOptions): Promise<Params>
   /** Answers input requests of the server by the handlers of the client; returns the `inputResponses`. */
@@ -29,7 +29,7 @@ export interface ExtensionConnection {
 
 /** What the handlers of an extension may need. */
 export interface ExtensionContext {
-  /** What the server has declared for the extension; undefined if it has not. */
+  /** As `connection.settings`. */
   readonly settings: Params | undefined
   readonly connection: ExtensionConnection
 }
@@ -119,10 +119,10 @@ export class ClientExtensions {
   }
 
   /** Tells the extensions of a connected client, and adds their members to it. */
-  connected(client: object, connection: ExtensionConnection): void {
+  connected(client: object, connectionOf: (id: string) => ExtensionConnection): void {
     for (const extension of this.#extensions) {
       const { id } = extension
-      const members = membersIn(extension.connected?.(connection), id)
+      const members = membersIn(extension.connected?.(connectionOf(id)), id)
       const taken = Object.keys(members).find((name) => name in client)
       if (taken !== undefined)
         throw new TypeError(

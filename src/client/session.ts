@@ -33,8 +33,8 @@ import { untilAborted } from './until-aborted.js'
 
 /** Receives the events of a session. */
 export interface SessionObserver {
-  /** What extensions use: it outlives the session. */
-  readonly connection: ExtensionConnection
+  /** What an extension uses: it outlives the session. */
+  connectionOf(id: string): ExtensionConnection
   notified(session: ClientSession, method: string, params: Params): void
   /** The connection has ended, with an error if it broke. */
   closed(session: ClientSession, error: Error | undefined): void
@@ -161,12 +161,7 @@ export class ClientSession {
         const input = await resolveInputRequests(inputHandlers, revision, method, result, signal)
         result = await this.#requestWithRetry(method, { ...params, ...input }, options, revision)
       } else {
-        const { connection } = this.#options.observer
-        const { onProgress: _, ...others } = options
-        const request: ResultContext['request'] = (other, its, own) =>
-          connection.request(other, its, { ...others, ...own })
-        const { answer } = connection
-        const context = { ...this.#contextOf(found.id), method, params, signal, request, answer }
+        const context = this.#resultContext(found.id, method, params, { ...options, signal })
         const handled = await untilAborted(found.entry(result, context), signal)
         result = this.#checkResult(method, handled, revision)
         if (result['resultType'] === resultType)
@@ -194,8 +189,27 @@ export class ClientSession {
     return isObject(inputResponses) ? inputResponses : {}
   }
 
+  #resultContext(
+    id: string,
+    method: string,
+    params: Params | undefined,
+    given: CallOptions & { signal: AbortSignal },
+  ): ResultContext {
+    const { onProgress: _, ...options } = given
+    const context = this.#contextOf(id)
+    const { request, answer } = context.connection
+    return {
+      ...context,
+      method,
+      params,
+      signal: options.signal,
+      request: (other, its, own) => request(other, its, { ...options, ...own }),
+      answer,
+    }
+  }
+
   #contextOf(id: string): ExtensionContext {
-    const { connection } = this.#options.observer
+    const connection = this.#options.observer.connectionOf(id)
     return { settings: settingsOf(id, this.capabilities), connection }
   }
 

@@ -113,11 +113,10 @@ describe('the settings of a client extension', () => {
       extensions: [extension({ id: ID, settings: { version: 2 } })],
     })
     const seen: unknown[] = []
-    const connected = ({ capabilities }: ExtensionConnection) =>
-      void seen.push(capabilities['extensions'])
+    const connected = ({ settings }: ExtensionConnection) => void seen.push(settings)
     await using client = await connect(memory(made), { extensions: [{ id: ID, connected }] })
     expect(client.revision).toBe(NEWEST)
-    expect(seen).toEqual([{ [ID]: { version: 2 } }])
+    expect(seen).toEqual([{ version: 2 }])
   })
 
   it('are an empty object by default', async () => {

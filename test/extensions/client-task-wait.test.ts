@@ -3,7 +3,7 @@ import { RpcError } from '../../src/client.js'
 import type { TaskStatus } from '../../src/tasks.js'
 import { proves } from '../requirements/proves.js'
 import { settle } from '../requirements/scripted-server.js'
-import { DONE, TASK, TaskServer, asking, question } from './scripted-tasks.js'
+import { DONE, TASK, TaskServer, asking, question, until } from './scripted-tasks.js'
 
 /* What a client does with tasks, against a server whose every message is scripted. */
 
@@ -110,7 +110,7 @@ describe('polls', () => {
     const task = new TaskServer()
     const client = await task.connect()
     const failed = expect(client.callTool('x')).rejects.toMatchObject({ code: 'CHANNEL_CLOSED' })
-    await vi.waitUntil(() => task.count('tasks/get') > 0)
+    await until(() => task.count('tasks/get') > 0)
     await task.server.exit()
     await failed
   })
@@ -119,9 +119,9 @@ describe('polls', () => {
     const task = new TaskServer()
     const client = await task.connect({ reconnect: { delay: 1 } })
     const result = client.callTool('x')
-    await vi.waitUntil(() => task.count('tasks/get') > 0)
+    await until(() => task.count('tasks/get') > 0)
     await task.server.exit()
-    await vi.waitUntil(() => task.server.connections === 2)
+    await until(() => task.server.connections === 2)
     task.state = DONE
     expect((await result).content).toHaveLength(1)
     expect(task.count('tools/call')).toBe(1)
@@ -256,9 +256,9 @@ describe('questions', () => {
     const client = await task.connect({ elicit })
     task.state = asking({ 'who.1': question('Who?') })
     const result = client.callTool('x')
-    await vi.waitUntil(() => task.count('tasks/update') > 0)
+    await until(() => task.count('tasks/update') > 0)
     const polls = task.count('tasks/get')
-    await vi.waitUntil(() => task.count('tasks/get') > polls + 3)
+    await until(() => task.count('tasks/get') > polls + 3)
     task.state = DONE
     await result
     expect(elicit).toHaveBeenCalledTimes(1)
@@ -276,14 +276,14 @@ describe('questions', () => {
     const client = await task.connect({ elicit })
     task.state = asking({ a: question('A?'), b: question('B?') })
     const result = client.callTool('x')
-    await vi.waitUntil(() => given.size === 2)
+    await until(() => given.size === 2)
     const polls = task.count('tasks/get')
-    await vi.waitUntil(() => task.count('tasks/get') > polls)
+    await until(() => task.count('tasks/get') > polls)
     given.get('B?')?.(ADA)
-    await vi.waitUntil(() => task.count('tasks/update') === 1)
+    await until(() => task.count('tasks/update') === 1)
     task.state = asking({ a: question('A?') })
     given.get('A?')?.(ADA)
-    await vi.waitUntil(() => task.count('tasks/update') === 2)
+    await until(() => task.count('tasks/update') === 2)
     task.state = DONE
     await result
     expect(task.server.paramsOf('tasks/update').map((params) => params['inputResponses'])).toEqual([
@@ -297,7 +297,7 @@ describe('questions', () => {
     const client = await task.connect({ elicit: () => ADA })
     task.state = asking({ a: question('A?'), ['__proto__']: question('B?') })
     const result = client.callTool('x')
-    await vi.waitUntil(() => task.count('tasks/update') > 0)
+    await until(() => task.count('tasks/update') > 0)
     task.state = DONE
     await result
     const [update] = task.server.paramsOf('tasks/update')
@@ -318,12 +318,12 @@ describe('questions', () => {
     task.state = asking({ a: question('A?'), b: question('B?') })
     const result = client.callTool('x')
     const polls = () => task.count('tasks/get')
-    await vi.waitUntil(() => polls() > 1)
+    await until(() => polls() > 1)
     task.state = asking({ b: question('B?') })
-    await vi.waitUntil(() => reasons.length === 1)
+    await until(() => reasons.length === 1)
     task.state = DONE
     expect((await result).content).toHaveLength(1)
-    await vi.waitUntil(() => reasons.length === 2)
+    await until(() => reasons.length === 2)
     expect(task.count('tasks/update')).toBe(0)
   })
 
@@ -333,7 +333,7 @@ describe('questions', () => {
     const client = await task.connect({ elicit: () => ADA })
     task.state = asking({ a: { method: 'sampling/createMessage', params: { messages: [] } } })
     await expect(client.callTool('x')).rejects.toThrow('cannot give')
-    await vi.waitUntil(() => task.count('tasks/cancel') === 1)
+    await until(() => task.count('tasks/cancel') === 1)
   })
 
   it('whose answer gets no response are sent again; the user is not asked again', () =>
@@ -361,7 +361,7 @@ describe('questions', () => {
     const client = await task.connect({ elicit: () => ADA })
     task.state = asking({ a: question('A?') })
     await expect(client.callTool('x')).rejects.toMatchObject({ code: -32602, message: 'wrong' })
-    await vi.waitUntil(() => task.count('tasks/cancel') === 1)
+    await until(() => task.count('tasks/cancel') === 1)
   })
 
   it.each([
@@ -381,11 +381,11 @@ describe('questions', () => {
       ),
     })
     if (second !== undefined) {
-      await vi.waitUntil(() => task.count('tasks/update') > 0)
+      await until(() => task.count('tasks/update') > 0)
       task.state = asking(second)
     }
     await failed
-    await vi.waitUntil(() => task.count('tasks/cancel') === 1)
+    await until(() => task.count('tasks/cancel') === 1)
   })
 })
 
@@ -524,11 +524,11 @@ describe('a client', () => {
     const controller = new AbortController()
     const { signal } = controller
     const failed = expect(client.callTool('x', {}, { signal })).rejects.toThrow('enough')
-    await vi.waitUntil(() => task.count('tasks/get') > 0)
+    await until(() => task.count('tasks/get') > 0)
     await settle()
     controller.abort(new Error('enough'))
     await failed
-    await vi.waitUntil(() => task.count('tasks/cancel') === 1)
+    await until(() => task.count('tasks/cancel') === 1)
     expect(task.server.paramsOf('tasks/cancel')).toMatchObject([{ taskId: 't-1' }])
     expect(task.count('notifications/cancelled')).toBe(0)
     const polls = task.count('tasks/get')
@@ -592,12 +592,12 @@ describe('a client', () => {
     const ids: string[] = []
     const before = await task.connect({ onStatus: ({ taskId }) => ids.push(taskId) })
     watched(before.callTool('x'))
-    await vi.waitUntil(() => ids.length > 1)
+    await until(() => ids.length > 1)
     await before.close()
     task.state = asking({ a: question('A?') })
     const client = await task.connect({ elicit: () => ADA })
     const result = client.task(ids[0] ?? '').result()
-    await vi.waitUntil(() => task.count('tasks/update') === 1)
+    await until(() => task.count('tasks/update') === 1)
     task.state = DONE
     expect((await result).content).toHaveLength(1)
     await client.task('t-1').cancel()

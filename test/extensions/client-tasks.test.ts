@@ -18,6 +18,7 @@ import {
   tasks,
 } from '../../src/tasks.js'
 import { extensionNames } from '../official/schema-validator.js'
+import { until } from './scripted-tasks.js'
 
 for (const name of ['task', 'notifications/tasks', 'tasks/get', 'tasks/update', 'tasks/cancel'])
   extensionNames.add(name)
@@ -128,7 +129,7 @@ describe.each(['memory', 'http'] as const)('over %s', (transport) => {
     const client = await opened(await target(), { onStatus })
     const { signal } = controller
     await expect(client.callTool('wait', {}, { signal })).rejects.toThrow('enough')
-    await vi.waitUntil(() => aborted === 1)
+    await until(() => aborted === 1)
     expect(await client.task(taskId).status()).toMatchObject({ status: 'cancelled' })
     await expect(client.task(taskId).result()).rejects.toMatchObject({ code: 'CANCELLED' })
   })
@@ -141,7 +142,7 @@ describe.each(['memory', 'http'] as const)('over %s', (transport) => {
     }
     const client = await opened(await target(), { onStatus, elicit: fails })
     await expect(client.callTool('greet')).rejects.toThrow('the user has left')
-    await vi.waitUntil(async () => (await client.task(taskId).status()).status === 'cancelled')
+    await until(async () => (await client.task(taskId).status()).status === 'cancelled')
   })
 
   it('resumes a task by its id on another connection', async () => {
@@ -188,7 +189,7 @@ describe.each(['memory', 'http'] as const)(
       }
       const client = await opened(target, { elicit })
       const results = [1, 2, 3].map(() => client.callTool('slow'))
-      await vi.waitUntil(() => ends.length === 3)
+      await until(() => ends.length === 3)
       for (const end of ends) end()
       for (const result of await Promise.all(results))
         expect(result.content).toEqual([{ type: 'text', text: 'Ada' }])

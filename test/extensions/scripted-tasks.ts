@@ -1,3 +1,4 @@
+import { vi } from 'vitest'
 import type { ConnectOptions } from '../../src/client.js'
 import { type ClientTasksOptions, clientTasks } from '../../src/tasks.js'
 import { extensionNames } from '../official/schema-validator.js'
@@ -6,6 +7,10 @@ import { modern } from '../requirements/wire.js'
 
 for (const name of ['task', 'notifications/tasks', 'tasks/get', 'tasks/update', 'tasks/cancel'])
   extensionNames.add(name)
+
+/** Waits for a condition, also on a busy machine. */
+export const until = (condition: () => unknown) =>
+  vi.waitUntil(condition, { timeout: 60_000, interval: 5 })
 
 type State = Readonly<Record<string, unknown>>
 type Reply = Record<string, unknown> | undefined

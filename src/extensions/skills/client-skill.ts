@@ -1,4 +1,4 @@
-import { type ExtensionConnection, settingsOf } from '../../client/extension.js'
+import type { ExtensionConnection } from '../../client/extension.js'
 import { withCode } from '../../jsonrpc/errors.js'
 import { isObject } from '../../jsonrpc/message.js'
 import { truncateJson } from '../../jsonrpc/truncate.js'
@@ -12,7 +12,6 @@ import {
   SKILL_FILE,
   digestOf,
   textOf,
-  SKILLS,
 } from './skill.js'
 import { decoded, differences, pathInSkill, resolvePath, rootOf } from './skill-entry.js'
 import { pagesOf } from './skill-pages.js'
@@ -208,7 +207,7 @@ class SkillFiles {
     signal: AbortSignal | undefined,
   ): Promise<{ path: string; kind: 'file' | 'directory' }[]> {
     const connection = this.#host.connection()
-    if (settingsOf(SKILLS, connection.capabilities)?.['directoryRead'] !== true)
+    if (connection.settings?.['directoryRead'] !== true)
       throw withCode('NOT_SUPPORTED', new Error('The server does not list directories of skills'))
     const uri = `${rootOf(this.#skill.uri)}/${encodePath(within)}`.replace(/\/$/, '')
     const found: { path: string; kind: 'file' | 'directory' }[] = []

@@ -1,8 +1,4 @@
-import {
-  type ClientExtension,
-  type ExtensionConnection,
-  settingsOf,
-} from '../../client/extension.js'
+import type { ClientExtension, ExtensionConnection } from '../../client/extension.js'
 import { withCode } from '../../jsonrpc/errors.js'
 import { callHook, ignore } from '../../jsonrpc/hook.js'
 import { isObject } from '../../jsonrpc/message.js'
@@ -66,13 +62,13 @@ export class ClientSkills implements ClientExtension<SkillMembers> {
 
   /** Whether the server has skills. */
   get supported(): boolean {
-    return this.#connection !== undefined && isSupported(this.#connection)
+    return this.#connection?.settings !== undefined
   }
 
   /** The skills that the server lists; none if it does not have the extension. No file is read. */
   async list({ signal }: SkillReadOptions = {}): Promise<ClientSkill[]> {
     const connection = this.#connected()
-    if (!isSupported(connection)) return []
+    if (connection.settings === undefined) return []
     const found = new Map<string, Skill>()
     const twice = new Set<string>()
     for (const item of await pagesOf(connection, 'skills/list', 'skills', {}, signal))
@@ -94,7 +90,7 @@ export class ClientSkills implements ClientExtension<SkillMembers> {
   /** A skill by the URI of its SKILL.md, also one that is not listed. No file is read. */
   async skill(uri: string, { signal }: SkillReadOptions = {}): Promise<ClientSkill> {
     const connection = this.#connected()
-    if (!isSupported(connection))
+    if (connection.settings === undefined)
       throw withCode('NOT_SUPPORTED', new Error('The server does not have skills'))
     const options = signal === undefined ? {} : { signal }
     const { skill } = await connection.request('skills/get', { uri }, options)
@@ -120,10 +116,6 @@ export class ClientSkills implements ClientExtension<SkillMembers> {
       'clientSkills() is not connected; pass it to connect(target, { extensions })',
     )
   }
-}
-
-function isSupported({ capabilities }: ExtensionConnection): boolean {
-  return settingsOf(SKILLS, capabilities) !== undefined
 }
 
 function checked(entry: unknown, uri: string): Skill {
