@@ -172,7 +172,7 @@ function pairUp(recorded, seen, where) {
     const match = [...left].find((each) => isSame(exchange, each))
     assert.ok(
       match,
-      `not seen ${where} the tap: ${headsOf(exchange)}, but ${[...left].map(headsOf)}`,
+      `not seen ${where} the tap: ${headsOf(exchange)}, but ${[...left].map(headsOf).join()}`,
     )
     left.delete(match)
   }
