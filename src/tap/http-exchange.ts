@@ -142,16 +142,19 @@ export class TappedExchange {
       response.useChunkedEncodingByDefault = false
       response.shouldKeepAlive = false
     }
+    received.on('error', ({ message }) => {
+      if (!this.#ended.out) this.#abort('server', message)
+    })
     try {
       response.writeHead(status, reason, forwarded.list)
     } catch (error) {
       // Node accepts more from a server than it sends.
       this.#failed(error instanceof Error ? error : new Error(String(error)))
+      this.#upstream?.destroy()
       return
     }
     const head = { status, reason, version: httpVersion, headers: new RecordedHeaders(rawHeaders) }
     this.#event('response', { ...head, ...changesOf(forwarded) })
-    received.on('error', ({ message }) => this.#abort('server', message))
     this.#forward(received, response, 'out', this.#rewriter(received))
   }
 

@@ -26,8 +26,8 @@ export interface HttpTapOptions {
 interface Connection {
   id: number
   agent: Agent
-  /** Requests in progress. */
-  active: number
+  /** Requests in progress. Not a Set: with many short-lived elements, its old tables keep them from being collected. */
+  exchanges: TappedExchange[]
 }
 
 /**
@@ -43,7 +43,6 @@ export class HttpTap {
     keepAliveTimeout: 0,
   })
   readonly #connections = new Map<Socket, Connection>()
-  readonly #exchanges = new Set<TappedExchange>()
   #context: TapContext | undefined
   #connectionCount = 0
   #exchangeCount = 0
@@ -74,21 +73,26 @@ export class HttpTap {
   async close(): Promise<void> {
     this.#server.close()
     this.#server.closeIdleConnections()
-    for (const exchange of this.#exchanges) if (exchange.isStream) exchange.stop()
+    for (const exchange of this.#active()) if (exchange.isStream) exchange.stop()
     let timer: ReturnType<typeof setTimeout> | undefined
     await new Promise<void>((resolve) => {
       timer = setTimeout(resolve, END_TIMEOUT)
       this.#idle = resolve
-      if (this.#exchanges.size === 0) resolve()
+      if (this.#active().length === 0) resolve()
     })
     clearTimeout(timer)
-    for (const exchange of this.#exchanges) exchange.stop()
+    for (const exchange of this.#active()) exchange.stop()
     this.#server.closeAllConnections()
     for (const [socket, { agent }] of this.#connections) {
       agent.destroy()
       socket.destroy()
     }
     while (this.#connections.size > 0) await new Promise(setImmediate)
+  }
+
+  /** The requests in progress of all connections. */
+  #active(): TappedExchange[] {
+    return [...this.#connections.values()].flatMap(({ exchanges }) => exchanges)
   }
 
   #listen(): Promise<void> {
@@ -130,7 +134,7 @@ export class HttpTap {
     const settings = { keepAlive: true, maxSockets: 1, ...(ca === undefined ? {} : { ca }) }
     const agent = server.protocol === 'https:' ? new SecureAgent(settings) : new Agent(settings)
     prepare?.(agent)
-    const connection: Connection = { id: ++this.#connectionCount, agent, active: 0 }
+    const connection: Connection = { id: ++this.#connectionCount, agent, exchanges: [] }
     this.#connections.set(socket, connection)
     socket.setNoDelay(true)
     socket.once('close', () => {
@@ -144,13 +148,13 @@ export class HttpTap {
     const { socket } = request
     const connection = this.#connections.get(socket)
     if (connection === undefined || this.#context === undefined) return void socket.destroy()
-    if (connection.active++ >= MAX_PIPELINED) return void socket.destroy()
+    const { exchanges } = connection
+    if (exchanges.length >= MAX_PIPELINED) return void socket.destroy()
     const exchange = new TappedExchange(++this.#exchangeCount, this.#context, request, response)
-    this.#exchanges.add(exchange)
+    exchanges.push(exchange)
     response.once('close', () => {
-      connection.active--
-      this.#exchanges.delete(exchange)
-      if (this.#exchanges.size === 0) this.#idle?.()
+      exchanges.splice(exchanges.indexOf(exchange), 1)
+      if (this.#idle !== undefined && this.#active().length === 0) this.#idle()
     })
     exchange.start(connection.agent, connection.id, (upstream) =>
       this.#follow(upstream, socket, connection),
@@ -161,7 +165,7 @@ export class HttpTap {
   #follow(upstream: Socket, client: Socket, connection: Connection): void {
     const { capture } = this.#options
     upstream.once('close', () => {
-      if (connection.active === 0) client.end()
+      if (connection.exchanges.length === 0) client.end()
     })
     const established = () =>
       capture.httpEvent('connect', { connection: connection.id, ...peerOf(upstream) })

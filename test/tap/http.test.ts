@@ -305,6 +305,22 @@ describe('the HTTP tap', () => {
     expect(await tap.events('error')).toMatchObject([{ phase: 'response' }])
   })
 
+  it('answers 502 if a response cannot be forwarded, and serves the next one', async () => {
+    const { server, tap, client } = await connected()
+    client.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    const peer = await server.connection()
+    await peer.until(ends('\r\n\r\n'))
+    peer.write('HTTP/1.1 099 Early\r\nContent-Length: 9\r\n\r\nabc')
+    expect(await client.ended()).toContain('502 Bad Gateway')
+    await peer.ended()
+    const next = await ByteSocket.open(tap.port)
+    next.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    const second = await server.connection(1)
+    await second.until(ends('\r\n\r\n'))
+    second.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+    await next.until(ends('ok'))
+  })
+
   it('leads redirects within the server back to the tap', async () => {
     const { server, tap, client } = await connected()
     const origin = `http://127.0.0.1:${server.port}`
