@@ -69,6 +69,11 @@ const SECTIONS = [
     [['stores/journal/journal-task-store.ts', 'JournalTaskStoreOptions']],
   ],
   [
+    'redis(client, options)',
+    'From `ccmcp/redis`: see [deploying](deploying.md#several-processes-with-redis).',
+    [['stores/redis/redis.ts', 'RedisOptions']],
+  ],
+  [
     'clientTasks(options)',
     'From `ccmcp/tasks`, for the `extensions` of `connect`.',
     [['extensions/tasks/client-tasks.ts', 'ClientTasksOptions']],

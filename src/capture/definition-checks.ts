@@ -20,6 +20,9 @@ const BYTES_PER_TOKEN = 4
 /** Problems of a schema, and parts of it, that are looked at. */
 const MAX_PROBLEMS = 5
 const MAX_PARTS = 2000
+/** Levels and values of a schema that is looked at. */
+const MAX_LEVELS = 60
+const MAX_VALUES = 9000
 const MAX_NAMES = 20
 
 export function tokenEstimate(bytes: number): string {
@@ -110,13 +113,11 @@ function checkSchema(schema: JsonNode, member: string, tool: string, found: Fram
   const dialect = value['$schema']
   if (dialect !== undefined && !isDialect(dialect)) return
   const shown = tool.slice(0, MAX_TOOL_NAME)
-  const problems = lint(value, { patterns: false }).filter((problem) => !isTolerated(problem))
-  for (const problem of problems.slice(0, MAX_PROBLEMS))
-    found.text(
-      isValid(problem) ? 'refused-schema' : 'invalid-schema',
-      schema,
-      `${shown} ${member} ${problem}`,
-    )
+  if (!isSmall(value)) return
+  for (const problem of lint(value, { patterns: false }).slice(0, MAX_PROBLEMS)) {
+    const rule = ruleOf(problem)
+    if (rule !== undefined) found.text(rule, schema, `${shown} ${member} ${problem}`)
+  }
   if (member !== 'inputSchema') return
   for (const problem of refusals(value).slice(0, MAX_PROBLEMS))
     found.text('refused-schema', schema, `${shown} ${problem}`)
@@ -128,22 +129,28 @@ function checkSchema(schema: JsonNode, member: string, tool: string, found: Fram
   }
 }
 
-/** A limit of the check, or a pattern that is a regular expression without the flag "u". */
-function isTolerated(problem: string): boolean {
-  if (problem.includes('the schema is too large')) return true
-  const [, quoted] = /: (".*") is not a regular expression$/s.exec(problem) ?? []
-  if (quoted === undefined) return false
-  try {
-    RegExp(String(JSON.parse(quoted)))
-    return true
-  } catch {
-    return false
-  }
+/** The keyword that a problem is about, if it is not a fault of the schema itself. */
+const TOLERATED = /(?:^|\/)(pattern|patternProperties|\$ref|\$dynamicRef): /
+
+/** How a problem of a schema is reported. Patterns should, but need not, be regular expressions of ECMAScript. */
+function ruleOf(problem: string): 'invalid-schema' | 'refused-schema' | undefined {
+  const [, keyword] = TOLERATED.exec(problem) ?? []
+  if (keyword === undefined) return 'invalid-schema'
+  // A reference to elsewhere is valid, but not resolved.
+  return keyword.startsWith('$') ? 'refused-schema' : undefined
 }
 
-/** Patterns should, but need not, be regular expressions of ECMAScript; a reference to elsewhere is valid, but not resolved. */
-function isValid(problem: string): boolean {
-  return /\$(?:dynamicR|r)ef: | is not a regular expression$/.test(problem)
+/** Whether a schema is small enough to be looked at. */
+function isSmall(schema: unknown): boolean {
+  let open: unknown[] = [schema]
+  for (let depth = 0, count = 0; open.length > 0; depth++) {
+    count += open.length
+    if (depth > MAX_LEVELS || count > MAX_VALUES) return false
+    open = open.flatMap((value) =>
+      typeof value === 'object' && value !== null ? Object.values(value) : [],
+    )
+  }
+  return true
 }
 
 /** What providers are known to refuse, although JSON Schema allows it. */

@@ -92,7 +92,7 @@ export const PROBE_RULES = {
     severity: 'warning',
     clause: SHUTDOWN,
     why: 'The server did not exit on SIGTERM.',
-    fix: 'Exit on SIGTERM; a handler for it must end the process.',
+    fix: 'Exit on SIGTERM; a handler for it must exit, too.',
   },
   'slow-start': {
     severity: 'info',

@@ -187,7 +187,7 @@ export const PROTOCOL_RULES = {
     severity: 'error',
     clause: newestPage('basic#error-codes'),
     why: 'The error code is reserved by the specification and has no such meaning in this revision.',
-    fix: 'Use a code that the specification defines, or one outside of -32768 to -32000.',
+    fix: 'Use a code that the specification defines, or one outside of the range that JSON-RPC reserves.',
   },
   'header-mismatch': {
     severity: 'error',

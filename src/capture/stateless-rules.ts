@@ -19,7 +19,7 @@ const CACHE_HINTS = ['ttlMs', 'cacheScope'] as const
 /** Error codes of earlier revisions, and the first and last code that the specification reserves. */
 const FORMER_CODES: ReadonlySet<unknown> = new Set([-32002, -32042])
 const DEFINED_CODES: ReadonlySet<unknown> = new Set([-32020, -32021, -32022])
-const RESERVED = { from: -32099, to: -32020 } as const
+const RESERVED = { from: -32_099, to: -32_020 } as const
 
 /** What is remembered of a request. */
 interface Request {

@@ -37,7 +37,8 @@ export abstract class Connection {
   readonly unmatched: { id: string; span: Span }[] = []
   readonly #parser = new FrameParser('out', MAX_OUTPUT)
   readonly #pending = new Map<string, (message: Message | undefined, span: Span) => void>()
-  readonly #listeners = new Set<(message: Message) => void>()
+  /** Called with each message, and with undefined when nothing follows. */
+  readonly #listeners = new Set<(message: Message | undefined) => void>()
   #nextId = 1
   #received = 0
   /** Why nothing more can be received. */
@@ -116,8 +117,8 @@ export abstract class Connection {
         resolve(isFound)
       }
       const timer = setTimeout(finish, this.timeout, false)
-      const listener = (message: Message) => {
-        if (matches(message)) finish(true)
+      const listener = (message: Message | undefined) => {
+        if (message === undefined || matches(message)) finish(message !== undefined)
       }
       this.#listeners.add(listener)
     })
@@ -148,6 +149,7 @@ export abstract class Connection {
   /** Nothing more is received. */
   protected end(reason: string): void {
     this.#ended ??= reason
+    for (const listener of this.#listeners) listener(undefined)
     for (const key of this.#pending.keys()) this.fail(key)
   }
 

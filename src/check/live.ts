@@ -25,6 +25,8 @@ export interface LiveOptions extends ProbeOptions {
   schemas: ReadonlyMap<string, SchemaCheck>
   /** Opens the capture of a probe, if captures are kept. */
   captureOf(probe: string): CaptureFile | undefined
+  /** Whether a probe is made (default: all are). */
+  selects?(probe: string): boolean
   /** Called after each probe. */
   probed(result: ProbeResult): void
   signal: AbortSignal
@@ -172,8 +174,9 @@ export class LiveCheck {
     name: string,
     use: (connection: Connection) => Promise<string | undefined | { refused: string }>,
   ): Promise<void> {
-    const { signal, schemas } = this.#options
+    const { signal, schemas, selects } = this.#options
     signal.throwIfAborted()
+    if (selects?.(name) === false) return
     const file = this.#options.captureOf(name)
     const recording = new Recording({ schemas, durations: this.#durations, file })
     const started = performance.now()

@@ -106,11 +106,15 @@ const IDS = [
 const ids: Probe = {
   name: 'ids',
   async run(session) {
-    // A response with another id is reported by the rules as one without a request.
+    const { connection } = session
     for (const id of IDS) {
-      const reply = await session.alive({ id })
+      const answered = connection.waitFor(({ kind }) => kind === 'response')
+      const pending = session.alive({ id })
+      if (await answered) connection.abandon(id)
+      const reply = await pending
       if (reply.kind !== 'none') continue
-      if (session.connection.unmatched.length === 0)
+      // A response with another id is reported by the rules as one without a request.
+      if (connection.unmatched.length === 0)
         noResponse(session, `a request with the id ${id.slice(0, 40)}`, reply)
       return
     }

@@ -47,15 +47,18 @@ Exit codes: 0 no finding of that severity, 1 findings, 2 an invalid command line
     },
     baseline: {
       value: 'FILE',
-      description: 'findings that are known and not reported (default ccmcp-baseline.json)',
+      description: 'file with the findings that are known and not reported',
     },
-    'update-baseline': { description: 'write the findings to the baseline' },
+    'update-baseline': {
+      description: 'write the findings to the baseline (default ccmcp-baseline.json)',
+    },
     lock: {
       value: 'FILE',
-      description:
-        'definitions that must not change: tools, prompts, resources (default ccmcp-lock.json)',
+      description: 'file with the definitions (tools, prompts, resources) that must not change',
     },
-    'update-lock': { description: 'write the definitions to the lock file' },
+    'update-lock': {
+      description: 'write the definitions to the lock file (default ccmcp-lock.json)',
+    },
     'expect-tool': {
       value: 'NAME',
       repeatable: true,

@@ -60,7 +60,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     load: async () => (await import('./view.js')).view,
   },
   check: {
-    description: 'report what is wrong in a capture, with an exit code for CI',
+    description: 'report what is wrong in a capture or with a server, with an exit code for CI',
     load: async () => (await import('./check.js')).check,
   },
   demo: {

@@ -18,6 +18,8 @@ import {
 
 /** Milliseconds for responses that are sent at the deadline of `close`. */
 const FLUSH_TIMEOUT = 100
+/** Milliseconds for requests that other processes have passed on before they knew that sessions have moved. */
+const HANDOVER = 200
 
 /** Serves MCP over HTTP on a port of this machine. */
 export async function listen(server: Server, options: ListenOptions = {}): Promise<Listening> {
@@ -41,8 +43,12 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
   const close = (deadline = DRAIN_TIMEOUT) => {
     closing ??= (async () => {
       const end = Date.now() + deadline
-      node.stop()
+      // Other processes may pass requests on to this one until they know that it has no sessions any more.
+      if (!endpoint.isShared) node.stop()
       await endpoint.close(deadline)
+      if (endpoint.isShared && deadline > 0)
+        await new Promise((resolve) => setTimeout(resolve, Math.min(deadline, HANDOVER)))
+      node.stop()
       // The last responses need a moment to be sent.
       await node.closed(Math.max(end - Date.now(), Math.min(deadline, FLUSH_TIMEOUT)))
     })()

@@ -35,6 +35,8 @@ export interface SessionOwnership {
   /** Whether this process still owns a session that it has with this generation; `missing` where the store has lost it. */
   confirm(name: string, generation: number): Promise<'owned' | 'lost' | 'missing'>
   locate(name: string): Promise<SessionLocation>
+  /** Whether a process has a lease. */
+  isAlive(process: string): Promise<boolean>
   /** Takes over a free session of `owner` that is stored with generation `from`, as `to`; false where that has changed. Atomic. */
   claim(name: string, from: number, to: number, owner: string): Promise<boolean>
   /** Lets others claim a session. */

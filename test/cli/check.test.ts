@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { captureHeader, chunkRecord, encodeRecord } from '../../src/capture/format.js'
+import { FAULTY } from '../check/live.js'
 import { cli } from './command.js'
 
 let folder = ''
@@ -62,4 +63,100 @@ it('ccmcp check rejects what is no capture', async () => {
   const { stderr, code } = await cli(['check', file])
   expect(stderr).toContain('it is not a capture')
   expect(code).toBe(2)
+})
+
+it('ccmcp check of a capture prints SARIF with the line of the chunk', async () => {
+  writeCapture(`${PONG}hello\n`)
+  const { stdout, code } = await cli(['check', file, '--format', 'sarif'])
+  expect(code).toBe(1)
+  expect(JSON.parse(stdout)).toMatchObject({
+    runs: [
+      {
+        results: [
+          {
+            ruleId: 'stray-text',
+            locations: [
+              { physicalLocation: { artifactLocation: { uri: file }, region: { startLine: 2 } } },
+            ],
+            properties: { direction: 'out', startByte: PONG.length, endByte: PONG.length + 5 },
+          },
+        ],
+      },
+    ],
+  })
+})
+
+it('ccmcp check hides the findings of a baseline', async () => {
+  writeCapture('hello\n')
+  const baseline = join(folder, 'baseline.json')
+  const missing = await cli(['check', file, '--baseline', baseline])
+  expect(missing.stderr).toContain(`Create it with --baseline ${baseline} --update-baseline`)
+  expect(missing.code).toBe(2)
+  expect((await cli(['check', file, '--baseline', baseline, '--update-baseline'])).code).toBe(0)
+  const { code, stdout } = await cli(['check', file, '--baseline', baseline])
+  expect(stdout).toContain('errors: 0, warnings: 0, notes: 0, known: 1\n')
+  expect(code).toBe(0)
+})
+
+it.each([
+  [['check'], 'Missing CAPTURE or SERVER'],
+  [['check', 'http://127.0.0.1:9/mcp', '--captures', 'x'], '--captures is for servers on stdio'],
+  [['check', 'x.ndjson', '--allow-calls'], '--allow-calls is for a server'],
+  [['check', 'x.ndjson', '--p95', 'fast'], '--p95 must be a number'],
+  [['check', 'ccmcp', '--header', 'a: b'], '--header is for a server at a URL'],
+  [['check', 'x.ndjson', '--', 'node'], 'Both a server'],
+])('ccmcp %j is refused', async (args, message) => {
+  const { stderr, code } = await cli(args)
+  expect(stderr).toContain(message)
+  expect(code).toBe(2)
+})
+
+it('ccmcp check of a server that cannot be started exits with 3 and says why', async () => {
+  const { stderr, code } = await cli(['check', '--', process.execPath, FAULTY, 'does not start'])
+  expect(stderr).toContain('no configuration')
+  expect(code).toBe(3)
+})
+
+it('ccmcp check of a server locks its definitions, keeps captures and writes JUnit', async () => {
+  const lock = join(folder, 'lock.json')
+  const captures = join(folder, 'captures')
+  const server = ['--', process.execPath, FAULTY]
+  const first = await cli([
+    'check',
+    '--lock',
+    lock,
+    '--update-lock',
+    '--captures',
+    captures,
+    '--fail-on',
+    'info',
+    ...server,
+  ])
+  expect(first.stderr).toBe('')
+  expect(first.code).toBe(0)
+  expect(first.stdout).toMatch(/^initialize 2024-11-05 +ok, \d+ ms \(negotiated 2024-11-05\)$/m)
+  expect(first.stdout).toContain('tools: 2, ')
+  expect(readdirSync(captures)).toContain('initialize-2025-11-25.ndjson')
+  const capture = await cli([
+    'check',
+    join(captures, 'initialize-2025-11-25.ndjson'),
+    '--lock',
+    lock,
+  ])
+  expect(capture.code).toBe(0)
+  writeFileSync(lock, readFileSync(lock, 'utf8').replace('"look"', '"hook"'))
+  const changed = await cli([
+    'check',
+    '--lock',
+    lock,
+    '--format',
+    'junit',
+    '--expect-tool',
+    'look',
+    ...server,
+  ])
+  expect(changed.code).toBe(1)
+  expect(changed.stdout).toContain('<testcase ')
+  expect(changed.stdout).toContain('tool &quot;hook&quot; was removed')
+  expect(changed.stdout).not.toContain('expected-tool')
 })

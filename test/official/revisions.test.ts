@@ -87,6 +87,12 @@ function structuredContent(schema: OfficialSchema): Revision['structuredContent'
   return property.type === 'object' ? 'object' : 'any'
 }
 
+/** The first revision defines annotations within `Annotated`. */
+function inlineFields(schema: OfficialSchema, name: string): string[] {
+  const annotated = own(schema, 'Annotated').properties?.['annotations']
+  return name === 'Annotations' ? Object.keys(annotated?.properties ?? {}) : []
+}
+
 describe('the official schemas', () => {
   it('exist for every revision', () => {
     expect(sorted(Object.keys(officialSchemas))).toEqual(revisions.map(({ id }) => id))
@@ -121,7 +127,7 @@ describe.each(revisions.map((revision) => [revision.id, revision] as const))(
       const excluded = EXCLUDED_FIELDS[shape] ?? []
       // `_meta` of params is not set by us.
       const official = names
-        .flatMap((name) => propertiesOf(schema, name))
+        .flatMap((name) => [...propertiesOf(schema, name), ...inlineFields(schema, name)])
         .filter(
           (name) =>
             !excluded.includes(name) &&

@@ -18,7 +18,7 @@ export class Cluster {
   constructor(url: string, prefix: string, options: RedisOptions = {}) {
     this.url = url
     this.prefix = prefix
-    this.#options = { address: '127.0.0.1', key: KEY, lease: 5000, ...options }
+    this.#options = { address: '127.0.0.1', key: KEY, lease: 20_000, ...options }
   }
 
   /** Starts one more. `url` is where it reaches Redis. */

@@ -182,5 +182,26 @@ describe.skipIf(!canStartRedis)('on a cluster', () => {
 
   describe('node-redis', () =>
     contracts(() => createCluster({ rootNodes: servers.map(({ url }) => ({ url })) }), urls))
+  const clients = {
+    'node-redis': () => createCluster({ rootNodes: servers.map(({ url }) => ({ url })) }),
+    ioredis: () => new Cluster(nodes(), { lazyConnect: true }),
+  }
+  it.each(['node-redis', 'ioredis'] as const)('%s follows a slot that has moved', async (kind) => {
+    const prefix = newPrefix()
+    const { sessions, events } = stores(clients[kind](), { prefix })
+    expect(await sessions.get('a')).toBeUndefined()
+    const [first = ''] = urls()
+    const run = (url: string, ...parts: string[]) => commanding(url, (command) => command(...parts))
+    const slot = Number(await run(first, 'CLUSTER', 'KEYSLOT', `{${prefix}}`))
+    // The next one of three, each with a third of the slots.
+    const next = urls()[(Math.floor(slot / 5462) + 1) % 3] ?? ''
+    const id = String(await run(next, 'CLUSTER', 'MYID'))
+    for (const url of urls()) await run(url, 'CLUSTER', 'SETSLOT', String(slot), 'NODE', id)
+    expect(await sessions.set('a', { generation: 1, state: 'x' }, TTL)).toBe(true)
+    expect(await events.append('a', { number: 1, frame: 'x' }, TTL)).toBe(true)
+    expect(await sessions.get('a')).toEqual({ generation: 1, state: 'x' })
+    expect(await run(next, 'CLUSTER', 'COUNTKEYSINSLOT', String(slot))).toBe(2)
+  })
+
   describe('ioredis', () => contracts(() => new Cluster(nodes(), { lazyConnect: true }), urls))
 })

@@ -11,6 +11,10 @@ export class RedisUnavailableError extends Error {
 const MAX_PENDING = 64 * 1024 * 1024
 /** Approximate memory of a command beside its text. */
 const COMMAND = 200
+/** Milliseconds after which a connection that is still being opened is given up. */
+const CONNECT_TIMEOUT = 10_000
+/** Milliseconds by which a timer may be late; where it is later, this process was busy, and may not have read the reply yet. */
+const MAX_LAG = 50
 /** Milliseconds until a new connection is opened after one has failed; doubled each time up to the maximum. */
 const MIN_BACKOFF = 50
 const MAX_BACKOFF = 2000
@@ -42,14 +46,12 @@ export class Connection {
       throw new RedisUnavailableError('Too many commands wait for a reply of Redis')
     const link = this.#open()
     this.#pending += size
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(this.#late(link)), this.#timeout)
-    })
+    const deadline = new Deadline(this.#timeout)
     try {
+      const late = deadline.passed.then(() => Promise.reject(this.#late(link)))
       return await Promise.race([this.#send(link, command, key), late])
     } finally {
-      clearTimeout(timer)
+      deadline.stop()
       this.#pending -= size
     }
   }
@@ -64,7 +66,7 @@ export class Connection {
     try {
       return await this.command(['EVALSHA', await digestOf(script), ...rest], keys[0])
     } catch (error) {
-      if (!isReply(error, 'NOSCRIPT')) throw error
+      if (replyCode(error) !== 'NOSCRIPT') throw error
       return this.command(['EVAL', script.source, ...rest], keys[0])
     }
   }
@@ -89,9 +91,10 @@ export class Connection {
       this.#failures = 0
       return reply
     } catch (error) {
+      const code = replyCode(error)
       // A replica: the address may now lead to another process, which is the primary.
-      if (isReply(error, 'READONLY')) this.#drop(link)
-      throw isReplyError(error) ? error : unavailable('Redis cannot be reached', error)
+      if (code === 'READONLY') this.#drop(link)
+      throw code === undefined ? unavailable('Redis cannot be reached', error) : error
     }
   }
 
@@ -104,7 +107,7 @@ export class Connection {
   }
 
   #late(link: Link): RedisUnavailableError {
-    this.#drop(link)
+    if (link.isReady || performance.now() - link.opened > CONNECT_TIMEOUT) this.#drop(link)
     return unavailable(`Redis has not replied within ${this.#timeout} ms`, link.lastError)
   }
 
@@ -118,16 +121,33 @@ export class Connection {
   }
 }
 
+/** The end of a time limit; of a process that was busy when it ended, somewhat later. */
+class Deadline {
+  readonly passed: Promise<void>
+  #timer: ReturnType<typeof setTimeout> | undefined
+
+  constructor(milliseconds: number) {
+    const due = performance.now() + milliseconds
+    this.passed = new Promise((resolve) => {
+      this.#timer = setTimeout(() => {
+        if (performance.now() - due <= MAX_LAG) return resolve()
+        this.#timer = setTimeout(resolve, milliseconds / 2)
+      }, milliseconds)
+    })
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+}
+
 function unavailable(message: string, cause: unknown): RedisUnavailableError {
   const reason = cause instanceof Error ? `: ${cause.message}` : ''
   return new RedisUnavailableError(message + reason, { cause })
 }
 
-/** Errors that Redis has replied with start with a word in capitals. */
-function isReplyError(error: unknown): error is Error {
-  return error instanceof Error && /^[A-Z]{2,}(?: |$)/.test(error.message)
-}
-
-export function isReply(error: unknown, code: string): boolean {
-  return isReplyError(error) && error.message.startsWith(code)
+/** The code of an error that Redis has replied with: the first word, in capitals. */
+function replyCode(error: unknown): string | undefined {
+  const [word = ''] = error instanceof Error ? error.message.split(' ', 1) : []
+  return /^[A-Z]{2,}$/.test(word) ? word : undefined
 }

@@ -2,8 +2,7 @@ import type { EventStore, EventWriter, StoredEvent } from '../event-store.js'
 import { type Connection, RedisUnavailableError } from './connection.js'
 import type { Keys } from './keys.js'
 import { asList, asPairs, asText } from './replies.js'
-import type { Script } from './script.js'
-import { whole } from './session-store.js'
+import { type Script, whole } from './script.js'
 
 export interface RedisEventStoreOptions {
   /** Maximum number of events per stream. */

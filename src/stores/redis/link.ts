@@ -9,6 +9,9 @@ export interface RedisClient {
 export interface Link {
   /** Resolves when commands can be sent. May never settle. */
   readonly ready: Promise<unknown>
+  readonly isReady: boolean
+  /** When it was opened, by the clock of `performance.now`. */
+  readonly opened: number
   /** The last error that the client has emitted. */
   readonly lastError: unknown
   /** Sends a command to the process that has `key`. May never settle. */
@@ -108,12 +111,20 @@ function linkOf(
   destroy: () => void,
 ): Link {
   let lastError: unknown
+  let isReady = false
   // Without a listener, an error would end the process.
   made.on('error', (error) => (lastError = error))
   const ready = made.connect()
-  ready.catch((error: unknown) => (lastError ??= error))
+  ready.then(
+    () => (isReady = true),
+    (error: unknown) => (lastError ??= error),
+  )
   return {
     ready,
+    opened: performance.now(),
+    get isReady() {
+      return isReady
+    },
     get lastError() {
       return lastError
     },

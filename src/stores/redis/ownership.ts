@@ -2,8 +2,7 @@ import type { OwnershipStart, SessionLocation, SessionOwnership } from '../sessi
 import type { Connection } from './connection.js'
 import type { Keys } from './keys.js'
 import { asText, asTexts } from './replies.js'
-import type { Script } from './script.js'
-import { whole } from './session-store.js'
+import { type Script, whole } from './script.js'
 import { settingsWarnings } from './settings.js'
 
 export interface RedisOwnershipOptions {
@@ -102,10 +101,18 @@ export class RedisOwnership implements SessionOwnership {
     const [generation, owner = ''] = asTexts(reply)
     if (generation === undefined) return { at: 'nowhere' }
     if (owner === '' || owner === this.process) return { at: 'free', owner }
-    const processKey = this.#keys.process(owner)
-    const address = asText(await this.#connection.command(['GET', processKey], processKey))
+    const address = await this.#addressOf(owner)
     if (address === undefined) return { at: 'free', owner }
     return { at: 'process', process: owner, address }
+  }
+
+  async isAlive(process: string): Promise<boolean> {
+    return (await this.#addressOf(process)) !== undefined
+  }
+
+  async #addressOf(process: string): Promise<string | undefined> {
+    const key = this.#keys.process(process)
+    return asText(await this.#connection.command(['GET', key], key))
   }
 
   async claim(name: string, from: number, to: number, owner: string): Promise<boolean> {

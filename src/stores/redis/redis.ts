@@ -68,10 +68,11 @@ export function redis(client: RedisClient, options: RedisOptions = {}): RedisSto
 /** Options may be written in JavaScript. */
 function check(options: RedisOptions): void {
   for (const name of Object.keys(options))
-    if (!NAMES.has(name))
-      throw new TypeError(
-        `redis: unknown option ${JSON.stringify(name)}; known ones are ${[...NAMES].join(', ')}`,
-      )
+    if (!NAMES.has(name)) {
+      const known = [...NAMES].join(', ')
+      const error = new TypeError(`redis: unknown option "${name}"; the options are ${known}`)
+      throw Object.assign(error, { code: 'UNKNOWN_OPTION' })
+    }
   const { address, key } = options
   if (address !== undefined && !isAddress(address))
     throw new TypeError(

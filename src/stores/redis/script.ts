@@ -19,3 +19,8 @@ async function sha1(text: string): Promise<string> {
   const bytes = await crypto.subtle.digest('SHA-1', new TextEncoder().encode(text))
   return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
+
+/** Milliseconds as Redis takes them. */
+export function whole(milliseconds: number): string {
+  return String(Math.max(1, Math.round(milliseconds)))
+}

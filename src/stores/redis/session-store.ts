@@ -3,7 +3,7 @@ import type { Connection } from './connection.js'
 import type { Keys } from './keys.js'
 import type { RedisOwnership } from './ownership.js'
 import { asTexts } from './replies.js'
-import type { Script } from './script.js'
+import { type Script, whole } from './script.js'
 
 /*
  * A session is a hash: `g` generation, `s` state, `o` the process that owns it; or after its end only `d`, so that a late
@@ -59,9 +59,4 @@ export class RedisSessionStore implements SessionStore {
     const parameters = [whole(ttl), generation === undefined ? '' : String(generation)]
     return Number(await this.#connection.run(DELETE, [this.#keys.session(name)], parameters)) === 1
   }
-}
-
-/** Milliseconds as Redis takes them. */
-export function whole(milliseconds: number): string {
-  return String(Math.max(1, Math.round(milliseconds)))
 }

@@ -101,6 +101,11 @@ export class Endpoint {
     return this.#sessionRouter.size + (this.#twoEndpoint?.size ?? 0)
   }
 
+  /** Whether other processes pass requests on to this one. */
+  get isShared(): boolean {
+    return this.#sessionRouter.isShared
+  }
+
   /** Number of open responses: calls in progress, and streams. */
   get openResponses(): number {
     return this.#openResponses.count

@@ -2,6 +2,7 @@ import { INTERNAL_ERROR, RpcError } from '../../jsonrpc/errors.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { type Id, encodeError } from '../../jsonrpc/message.js'
 import { withTimeout } from '../../jsonrpc/deadline.js'
+import type { SessionOwnership } from '../../stores/session-ownership.js'
 import type { AdmittedRequest } from './admitted-request.js'
 import { FORWARDED, ForwardSignature, endToEnd } from './forwarding.js'
 import type { HttpContext, Sink } from './http-context.js'
@@ -11,6 +12,7 @@ import type { OpenResponses } from './open-responses.js'
 export interface ForwarderOptions {
   /** The secret that all processes share. */
   key: string
+  ownership: Pick<SessionOwnership, 'isAlive' | 'lease'>
   /** Milliseconds between the keep-alives of the other process; 0 where there are none. */
   keepAlive: number
   openResponses: OpenResponses
@@ -39,8 +41,9 @@ const NOT_CONNECTED =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused)$/
 
 interface Forward {
+  readonly process: string
   readonly isStream: boolean
-  abort(): void
+  abort(reason?: Error): void
   readonly done: Promise<unknown>
 }
 
@@ -49,6 +52,7 @@ export class Forwarder {
   readonly #options: ForwarderOptions
   readonly #signature: ForwardSignature
   readonly #forwards = new Set<Forward>()
+  #watching: ReturnType<typeof setTimeout> | undefined
 
   constructor(options: ForwarderOptions) {
     this.#options = options
@@ -68,12 +72,12 @@ export class Forwarder {
   ): Promise<'served' | 'unserved'> {
     const { openResponses } = this.#options
     const aborted = new AbortController()
-    const abort = () => aborted.abort()
-    context.onDisconnect(abort)
+    const abort = (reason?: Error) => aborted.abort(reason)
+    context.onDisconnect(() => abort())
     openResponses.add(context)
     const serving = this.#forward(context, to, body, aborted).catch((error: unknown) => {
-      if (aborted.signal.reason === SILENT) this.#report(to.address, 'did not respond in time')
-      else if (!aborted.signal.aborted) this.#report(to.address, 'failed', error)
+      const { reason } = aborted.signal as { reason?: unknown }
+      if (LOST.has(reason) || !aborted.signal.aborted) this.#report(to.address, reason ?? error)
       if (body?.id === undefined)
         refuse(context, unavailable('the process of this session has failed', headers))
       else {
@@ -82,8 +86,10 @@ export class Forwarder {
       }
       return 'served' as const
     })
-    const forward = { isStream: context.method === 'GET', abort, done: serving }
+    const isStream = context.method === 'GET'
+    const forward = { process: to.process, isStream, abort, done: serving }
     this.#forwards.add(forward)
+    this.#watch()
     try {
       return await serving
     } finally {
@@ -98,6 +104,30 @@ export class Forwarder {
     const all = Array.from(this.#forwards)
     await withTimeout(deadline, Promise.all(all.map(({ done }) => done)))
     for (const { abort } of all) abort()
+    clearTimeout(this.#watching)
+  }
+
+  /** Gives up processes whose lease has ended: one that is paused keeps its connections open, and sends nothing. */
+  #watch(): void {
+    if (this.#watching !== undefined) return
+    const { ownership } = this.#options
+    this.#watching = setTimeout(() => {
+      void this.#abortLost(ownership).finally(() => {
+        this.#watching = undefined
+        if (this.#forwards.size > 0) this.#watch()
+      })
+    }, ownership.lease / 2)
+    // Not in every runtime: lets the process exit.
+    ;(this.#watching as { unref?: () => void }).unref?.()
+  }
+
+  async #abortLost(ownership: Pick<SessionOwnership, 'isAlive'>): Promise<void> {
+    for (const process of new Set(Array.from(this.#forwards, (each) => each.process))) {
+      // Where that cannot be told, it may still be alive.
+      const isAlive = await ownership.isAlive(process).catch(() => true)
+      if (isAlive) continue
+      for (const each of this.#forwards) if (each.process === process) each.abort(LEASE_ENDED)
+    }
   }
 
   async #forward(
@@ -143,19 +173,21 @@ export class Forwarder {
         signal,
       })
     } catch (error) {
-      if (!NOT_CONNECTED.test(codeOf(error))) throw error
-      this.#report(address, 'cannot be reached', error)
-      return undefined
+      if (NOT_CONNECTED.test(codeOf(error))) return undefined
+      throw error
     }
   }
 
-  #report(address: string, problem: string, error?: unknown): void {
-    const message = `A request could not be passed on: the process at ${address} ${problem}`
+  #report(address: string, error: unknown): void {
+    const message = `A request was passed on to the process at ${address}, which has failed`
     this.#options.report({ level: 'warning', message, error })
   }
 }
 
-const SILENT = new Error('The other process is silent')
+const SILENT = new Error('The other process has sent nothing for too long')
+const LEASE_ENDED = new Error('The lease of the other process has ended')
+/** Reasons to give up the other process, and not the client. */
+const LOST: ReadonlySet<unknown> = new Set([SILENT, LEASE_ENDED])
 
 /** Ends an exchange with a process that sends nothing, not even keep-alives. */
 class Silence {
@@ -208,7 +240,7 @@ async function relay(
     }
     sink.end()
   } catch {
-    if (signal.aborted && signal.reason !== SILENT) sink.end()
+    if (signal.aborted && !LOST.has(signal.reason)) sink.end()
     else sink.destroy()
   }
 }

@@ -46,25 +46,25 @@ export class ForwardSignature {
     this.#key = crypto.subtle.importKey('raw', bytes, algorithm, false, ['sign', 'verify'])
   }
 
-  /** The value of the header for a request to `process`. It is of no use for another request or process. */
-  async sign(context: HttpContext, process: string): Promise<string> {
-    const signature = await crypto.subtle.sign('HMAC', await this.#key, signed(context, process))
-    return `${process}.${toBase64Url(new Uint8Array(signature))}`
+  /** The value of the header for a request to the process `to`. It is of no use for another request or process. */
+  async sign(context: HttpContext, to: string): Promise<string> {
+    const signature = await crypto.subtle.sign('HMAC', await this.#key, signed(context, to))
+    return `${to}.${toBase64Url(new Uint8Array(signature))}`
   }
 
-  /** Whether a request was sent by a process that knows the key, to `process`. */
-  async verify(context: HttpContext, process: string): Promise<boolean> {
+  /** Whether a request was sent by a process that knows the key, to the process `to`. */
+  async verify(context: HttpContext, to: string): Promise<boolean> {
     const given = context.header(FORWARDED) ?? ''
-    if (!given.startsWith(`${process}.`)) return false
-    const signature = fromBase64Url(given.slice(process.length + 1))
+    if (!given.startsWith(`${to}.`)) return false
+    const signature = fromBase64Url(given.slice(to.length + 1))
     if (signature === undefined) return false
-    return crypto.subtle.verify('HMAC', await this.#key, signature, signed(context, process))
+    return crypto.subtle.verify('HMAC', await this.#key, signature, signed(context, to))
   }
 }
 
-function signed(context: HttpContext, process: string): Uint8Array<ArrayBuffer> {
+function signed(context: HttpContext, to: string): Uint8Array<ArrayBuffer> {
   const { method, target } = context
-  const parts = [process, method, target, context.header('mcp-session-id') ?? '']
+  const parts = [to, method, target, context.header('mcp-session-id') ?? '']
   return new TextEncoder().encode(JSON.stringify(parts))
 }
 

@@ -48,11 +48,13 @@ export class Ownership {
     if (!(await this.#hasLease())) return 'unavailable'
     const { term } = this.#ownership
     const found = await this.#ownership.confirm(session.name, session.generation)
-    // The store has lost its data.
-    const owned = found === 'missing' ? await this.#persistence.set(session) : found === 'owned'
-    if (owned === true) session.term = term
-    else session.superseded = true
-    return owned === true ? 'owned' : 'lost'
+    // Where the store has lost its data, the session is stored again.
+    const stored = found === 'missing' ? await this.#persistence.set(session) : found === 'owned'
+    if (found === 'lost') session.superseded = true
+    if (session.superseded) return 'lost'
+    if (stored !== true) return 'unavailable'
+    session.term = term
+    return 'owned'
   }
 
   locate(name: string): Promise<SessionLocation> {

@@ -55,8 +55,9 @@ const UNKNOWN_EVENT =
 
 /** Milliseconds after the end of a lease by which a session of that process must have been taken over. */
 const GRACE = 2000
-/** Milliseconds until the process of a session is looked for again. */
+/** Milliseconds until the process of a session is looked for again; more each time, up to the maximum. */
 const RETRY_INTERVAL = 50
+const MAX_RETRY_INTERVAL = 500
 
 /** A request whose session is looked for. */
 interface Search {
@@ -95,9 +96,10 @@ export class SessionRouter {
       make: (facts) => this.#make(facts),
     })
     const { keepAlive, report } = options
-    const { key } = options.sessions.store?.ownership ?? {}
-    if (key !== undefined)
-      this.#forwarder = new Forwarder({ key, keepAlive, openResponses, report })
+    const { ownership } = options.sessions.store ?? {}
+    const { key } = ownership ?? {}
+    if (ownership !== undefined && key !== undefined)
+      this.#forwarder = new Forwarder({ key, ownership, keepAlive, openResponses, report })
   }
 
   /** `listening` is where other processes reach this one, as far as it is known. */
@@ -107,6 +109,11 @@ export class SessionRouter {
 
   get size(): number {
     return this.#sessions.size
+  }
+
+  /** Whether other processes pass requests on to this one. */
+  get isShared(): boolean {
+    return this.#forwarder !== undefined
   }
 
   /** Whether one more session with this memory fits, after evicting an idle one where necessary. */
@@ -260,13 +267,19 @@ export class SessionRouter {
     const now = performance.now()
     const since = search.since ?? now
     const { lease = 0 } = this.#options.sessions.store?.ownership ?? {}
+    if (search.since === undefined)
+      this.#options.report({
+        level: 'info',
+        message: 'A request waits for the lease of a process that has ended, or is shutting down',
+      })
     if (now - since > lease + GRACE) {
-      const reason = 'the process of this session cannot be reached'
+      const reason = 'the process of this session cannot be reached, or has another key'
       return this.#responder.refuse(context, unavailable(reason, headers), search.body?.id)
     }
     const release = this.#charge(search)
     if (release === undefined) return
-    await new Promise((resolve) => setTimeout(resolve, RETRY_INTERVAL))
+    const wait = Math.min(MAX_RETRY_INTERVAL, RETRY_INTERVAL + (now - since) / 4)
+    await new Promise((resolve) => setTimeout(resolve, wait))
     release()
     this.#find({ ...search, since })
   }

@@ -196,7 +196,7 @@ export class HttpSession implements Channel, SessionPort {
       session: this,
       streams: this.#streams,
       received,
-      ...(this.#settings.durable ? this.#durably(message) : {}),
+      ...(this.#settings.durable ? this.#durably(message) : undefined),
     })
     this.used()
     this.#receiver?.frame(text, exchange, message)

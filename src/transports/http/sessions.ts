@@ -36,6 +36,8 @@ const EVICTION_INTERVAL = 100
 const STORE_TIMEOUT = 10_000
 /** Milliseconds that the response to `initialize` waits for the store. */
 const INITIALIZE_TIMEOUT = 2000
+/** Milliseconds to release the sessions of this process, at least: others wait for them until its lease ends. */
+const RELEASE_TIMEOUT = 1000
 /** How often a session is claimed that other processes claim at the same time. */
 const CLAIM_ATTEMPTS = 5
 
@@ -186,7 +188,8 @@ export class Sessions {
     this.#closed = true
     for (const session of this.#all.values()) this.#leave(session)
     if (this.#persistence !== undefined) await withTimeout(left(), this.#persistence.settled())
-    await this.#ownership?.close()
+    if (this.#ownership !== undefined)
+      await withTimeout(Math.max(left(), RELEASE_TIMEOUT), this.#ownership.close())
   }
 
   async #handOver(session: HttpSession, left: () => number): Promise<void> {
@@ -210,6 +213,7 @@ export class Sessions {
 
   #sweep(): void {
     const since = Date.now() - this.#options.idleTimeout
+    void this.#confirmAll()
     for (const session of this.#all.values()) {
       if (session.busy) {
         if (this.#persistence !== undefined && this.#isDue(session))
@@ -270,6 +274,7 @@ export class Sessions {
   /** Looks for sessions that other processes have taken over while this one had no lease. */
   async #confirmAll(): Promise<void> {
     for (const session of this.#all.values()) {
+      if (this.#ownership?.has(session) !== false) continue
       const confirmed = await this.#ownership?.confirm(session).catch(() => 'unavailable')
       if (confirmed === 'lost') this.#retire(session)
     }

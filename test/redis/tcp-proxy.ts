@@ -1,0 +1,80 @@
+import { type Server, type Socket, connect, createServer } from 'node:net'
+
+/**
+ * - pass: forwards everything
+ * - delay: forwards everything, later
+ * - hold: forwards nothing, in both directions, and keeps connections open (a black hole)
+ * - lose replies: forwards requests, and no replies
+ * - refuse: resets connections, old and new ones
+ */
+type Mode = 'pass' | 'delay' | 'hold' | 'lose replies' | 'refuse'
+
+/** Milliseconds. */
+const DELAY = 100
+
+/** A TCP proxy whose network fails as a test tells it to. */
+export class TcpProxy {
+  readonly port: number
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  #mode: Mode = 'pass'
+  /** Number of connections so far. */
+  connections = 0
+
+  private constructor(server: Server, port: number) {
+    this.#server = server
+    this.port = port
+  }
+
+  static start(target: number): Promise<TcpProxy> {
+    return new Promise((resolve) => {
+      const server = createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1', () => {
+        const { port } = server.address() as { port: number } // it listens on a port
+        const proxy = new TcpProxy(server, port)
+        server.on('connection', (client) => proxy.#accept(client, target))
+        resolve(proxy)
+      })
+    })
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`
+  }
+
+  /** Changes what happens from now on. What was held back is lost. */
+  set(mode: Mode): void {
+    this.#mode = mode
+    if (mode === 'refuse') for (const socket of this.#sockets) socket.resetAndDestroy()
+  }
+
+  async stop(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  #accept(client: Socket, target: number): void {
+    this.connections++
+    if (this.#mode === 'refuse') {
+      client.resetAndDestroy()
+      return
+    }
+    const server = connect(target, '127.0.0.1')
+    this.#forward(client, server, ['pass', 'lose replies'])
+    this.#forward(server, client, ['pass'])
+    client.resume()
+  }
+
+  #forward(from: Socket, to: Socket, modes: readonly Mode[]): void {
+    this.#sockets.add(from)
+    from.setNoDelay(true)
+    from.on('data', (chunk) => {
+      if (this.#mode === 'delay') setTimeout(() => to.write(chunk), DELAY)
+      else if (modes.includes(this.#mode)) to.write(chunk)
+    })
+    from.on('error', () => {})
+    from.on('close', () => {
+      this.#sockets.delete(from)
+      to.destroy()
+    })
+  }
+}
