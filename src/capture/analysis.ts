@@ -246,9 +246,12 @@ function messageRow(message: Message, frame: Frame, link: Link, findings: Findin
   const isResponse = message.kind === 'response'
   const before = message.kind === 'request' ? operation?.continues : undefined
   const continued = before === undefined ? undefined : `continues request ${before.id.text}`
-  return {
-    ...placeOf(frame),
+  const row: Row = {
     kind: message.kind,
+    ns: frame.lastNs,
+    dir: frame.dir,
+    start: frame.start,
+    end: frame.end,
     revision: revision?.id,
     method: isResponse ? operation?.method : message.method,
     target: operation?.target,
@@ -260,6 +263,8 @@ function messageRow(message: Message, frame: Frame, link: Link, findings: Findin
     findings,
     operation,
   }
+  // Spreading the place into each row would take a quarter of the time of the whole analysis.
+  return frame.exchange === undefined ? row : { ...row, ...placeOf(frame) }
 }
 
 function statusOfOrphan({ error }: Message): Status {

@@ -129,11 +129,14 @@ export class CaptureReader {
     bytes: Uint8Array,
     visit: (record: CaptureRecord, start: number, end: number) => void,
   ): void {
-    const first = bytes.indexOf(NEWLINE)
-    if (this.#size > 0) this.#add(first === -1 ? bytes : bytes.subarray(0, first))
-    if (this.#size > 0 && first === -1) return
-    const rest = this.#size > 0 ? bytes.subarray(first + 1) : bytes
-    if (this.#size > 0) this.#visit(this.#take(), visit)
+    let rest = bytes
+    if (this.#size > 0) {
+      const end = bytes.indexOf(NEWLINE)
+      this.#add(end === -1 ? bytes : bytes.subarray(0, end))
+      if (end === -1) return
+      this.#visit(this.#take(), visit)
+      rest = bytes.subarray(end + 1)
+    }
     // Lines are decoded together: one call for each would take as long as parsing them.
     const whole = rest.subarray(0, rest.lastIndexOf(NEWLINE) + 1)
     const lines = decode(whole)?.split('\n')

@@ -5,6 +5,7 @@ import type { Direction } from './format.js'
 import type { Frame, Span } from './frames.js'
 import type { HttpExchange } from './http-exchange.js'
 import { type Message, type MessageId, stringAt, valueAt } from './messages.js'
+import { Pending } from './pending.js'
 
 export type Status = 'ok' | 'error' | 'input_required' | 'cancelled'
 
@@ -60,7 +61,7 @@ const revisionOf = (id: string | undefined) => revisions.find((each) => each.id 
 
 /** Links the messages of one connection. A link is made only if it is certain. */
 export class Operations {
-  readonly #pending = { in: new Map<string, Operation>(), out: new Map<string, Operation>() }
+  readonly #pending = { in: new Pending<Operation>(), out: new Pending<Operation>() }
   readonly #used = { in: new Set<string>(), out: new Set<string>() }
   readonly #states: RequestStates
   /** What `initialize` negotiated, the revision of the last request that named its own, and of the last one with a result. */
@@ -83,7 +84,7 @@ export class Operations {
   }
 
   hasPending(dir: Direction, { key }: MessageId): boolean {
-    return this.#pending[dir].has(key)
+    return this.#pending[dir].get(key) !== undefined
   }
 
   isPending(operation: Operation): boolean {
@@ -121,7 +122,8 @@ export class Operations {
     const pending = this.#pending[dir]
     const used = this.#used[dir]
     // Stateless requests may use an id again once it was answered.
-    const isReused = revision?.lifecycle === 'stateless' ? pending.has(id.key) : used.has(id.key)
+    const isPending = pending.get(id.key) !== undefined
+    const isReused = revision?.lifecycle === 'stateless' ? isPending : used.has(id.key)
     if (used.size < MAX_IDS) used.add(id.key)
     const operation: Operation = {
       dir,
@@ -139,7 +141,7 @@ export class Operations {
       progressToken: valueAt(params, '_meta', 'progressToken'),
       hasTask: valueAt(params, 'task') !== undefined,
     }
-    pending.set(id.key, operation)
+    pending.add(operation)
     return isReused ? { operation, revision, problem: 'reused-id' } : { operation, revision }
   }
 
@@ -210,10 +212,7 @@ export class Operations {
     const requests = opposite(dir)
     if (method === 'notifications/progress') {
       const token = valueAt(params, 'progressToken')
-      const matching = [...this.#pending[requests].values()].filter(
-        ({ progressToken }) => token !== undefined && progressToken === token,
-      )
-      return matching.length === 1 ? matching[0] : undefined
+      return token === undefined ? undefined : this.#pending[requests].withToken(token)
     }
     return this.#byId(requests, valueAt(params, '_meta', SUBSCRIPTION_ID))
   }

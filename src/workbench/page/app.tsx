@@ -17,6 +17,8 @@ const TITLES: Readonly<Record<Panel, string>> = {
   latency: 'Latency',
   session: 'Session',
 }
+const THEMES = { auto: 'Auto', light: 'Light', dark: 'Dark' } as const
+const STEPS: Readonly<Record<string, number>> = { ArrowRight: 1, ArrowLeft: -1 }
 const PHASES = {
   empty: 'No capture',
   loading: 'Reading',
@@ -74,7 +76,7 @@ function Header() {
       <Filter />
       <OpenFile />
       <button type="button" class="icon" onClick={nextTheme} title="Light or dark">
-        {theme.value === 'auto' ? 'Auto' : theme.value === 'light' ? 'Light' : 'Dark'}
+        {THEMES[theme.value]}
         <span class="hidden"> theme</span>
       </button>
     </header>
@@ -144,8 +146,8 @@ function Content() {
   const { error, warning, info } = capture.value.findings
   const found = error + warning + info
   const onKeyDown = (event: KeyboardEvent) => {
-    const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0
-    if (step === 0) return
+    const step = STEPS[event.key]
+    if (step === undefined) return
     const next = PANELS[(PANELS.indexOf(shown) + step + PANELS.length) % PANELS.length] ?? shown
     panel.value = next
     document.getElementById(`tab-${next}`)?.focus()

@@ -61,7 +61,8 @@ export function DetailView() {
 
 function Peer({ shown: { row, peer } }: { shown: FrameDetail }) {
   if (peer === undefined) return undefined
-  const name = peer.kind === 'request' ? 'Request' : 'Response'
+  const isRequest = peer.kind === 'request' || (peer.kind === 'http' && peer.dir === 'in')
+  const name = isRequest ? 'Request' : 'Response'
   return (
     <button type="button" class="small" onClick={() => void select(peer.index)}>
       {name} {peer.index < row.index ? '↑' : '↓'}

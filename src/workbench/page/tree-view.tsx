@@ -147,7 +147,7 @@ function Value({ id, shown, tree, node, isOpen, isSelected, onToggle }: ValuePro
           if (isBranch) onToggle(node, !isOpen)
         }}
       >
-        {isBranch ? (isOpen ? '▾' : '▸') : ''}
+        {isBranch && (isOpen ? '▾' : '▸')}
       </span>
       {name === '' ? undefined : <span class="key">{line(name)}</span>}
       {isItem ? <span class="key item">{tree.position[node]}</span> : undefined}
