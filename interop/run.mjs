@@ -57,6 +57,7 @@ run(process.execPath, [join(here, '..', 'scripts', 'setup.mjs')], here)
 const { Skipped, Trial, messageOf, within } = await import('./harness.mjs')
 const { hostChecks } = await import('./checks/hosts.mjs')
 const { askingChecks } = await import('./checks/asking.mjs')
+const { checkChecks } = await import('./checks/check.mjs')
 const { clientChecks } = await import('./checks/clients.mjs')
 const { extensionChecks } = await import('./checks/extensions.mjs')
 const { featureChecks } = await import('./checks/features.mjs')
@@ -81,6 +82,7 @@ const checks = [
   ...serverChecks(versions),
   ...httpServerChecks(versions),
   ...misbehaviourChecks(),
+  ...checkChecks(versions),
 ].filter(([name]) => words.every((word) => name.includes(word)))
 if (process.argv.includes('--foreign')) checks.push(...foreignChecks(words))
 const count = { ok: 0, FAIL: 0, skip: 0 }
