@@ -58,6 +58,7 @@ const { Skipped, Trial, messageOf, within } = await import('./harness.mjs')
 const { hostChecks } = await import('./checks/hosts.mjs')
 const { appChecks } = await import('./checks/apps.mjs')
 const { askingChecks } = await import('./checks/asking.mjs')
+const { checkChecks } = await import('./checks/check.mjs')
 const { clientChecks } = await import('./checks/clients.mjs')
 const { extensionChecks } = await import('./checks/extensions.mjs')
 const { featureChecks } = await import('./checks/features.mjs')
@@ -91,6 +92,7 @@ const checks = [
   ...httpServerChecks(versions),
   ...misbehaviourChecks(),
   ...tapChecks(),
+  ...checkChecks(versions),
 ].filter(([name]) => words.every((word) => name.includes(word)))
 if (process.argv.includes('--foreign')) checks.push(...foreignChecks(words))
 const count = { ok: 0, FAIL: 0, skip: 0 }

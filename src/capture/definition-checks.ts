@@ -24,6 +24,11 @@ const MAX_PARTS = 2000
 const MAX_LEVELS = 60
 const MAX_VALUES = 9000
 const MAX_NAMES = 20
+/** Names of called tools that are remembered, and their length. */
+const MAX_CALLED = 10_000
+/** Fewer calls say nothing about tools that were not called. */
+const MIN_CALLS = 10
+const MAX_CALLED_NAME = 1000
 
 export function tokenEstimate(bytes: number): string {
   return `about ${Math.ceil(bytes / BYTES_PER_TOKEN)} tokens (an estimate: bytes / ${BYTES_PER_TOKEN})`
@@ -32,6 +37,7 @@ export function tokenEstimate(bytes: number): string {
 /** Rules about tools. */
 export class ToolChecks {
   readonly #called = new Set<string>()
+  #calls = 0
   /** Where the last list of tools is. */
   #list: Span | undefined
 
@@ -56,7 +62,9 @@ export class ToolChecks {
   call(message: Message, link: Link, definitions: Definitions, found: FrameFindings): void {
     const { operation, revision } = link
     if (operation?.method !== 'tools/call' || operation.target === undefined) return
-    if (message.kind === 'request') this.#called.add(operation.target.slice(0, 1000))
+    if (message.kind === 'request') this.#calls++
+    if (message.kind === 'request' && this.#called.size < MAX_CALLED)
+      this.#called.add(operation.target.slice(0, MAX_CALLED_NAME))
     const { result } = message
     if (message.kind !== 'response' || result === undefined || operation.hasTask) return
     const hasStructure = revision !== undefined && revision.structuredContent !== 'none'
@@ -70,11 +78,13 @@ export class ToolChecks {
   /** At the end of a capture: where the tools were listed, and those that were never called. */
   unused(definitions: Definitions): { span: Span; detail: string } | undefined {
     const tools = [...(definitions.listing('tools')?.items.keys() ?? [])]
-    const unused = tools.filter((name) => !this.#called.has(name))
-    if (this.#list === undefined || this.#called.size === 0 || unused.length === 0) return undefined
+    const unused = tools.filter((name) => !this.#called.has(name.slice(0, MAX_CALLED_NAME)))
+    const isKnown = this.#calls >= MIN_CALLS && this.#called.size < MAX_CALLED
+    if (this.#list === undefined || !isKnown || unused.length === 0) return undefined
     const more = unused.length > MAX_NAMES ? ', …' : ''
     const names = unused.slice(0, MAX_NAMES).join(', ')
-    return { span: this.#list, detail: `${unused.length} of ${tools.length}: ${names}${more}` }
+    const detail = `${unused.length} of ${tools.length} in ${this.#calls} calls: ${names}${more}`
+    return { span: this.#list, detail }
   }
 }
 

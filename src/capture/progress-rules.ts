@@ -6,6 +6,7 @@ import type { Link } from './operations.js'
 
 /** Tokens that are remembered; with more, unknown ones are not reported. */
 const MAX_TOKENS = 100_000
+const MAX_TOKEN = 256
 
 interface Progress {
   last: number | undefined
@@ -21,10 +22,10 @@ export class ProgressRules {
     if (kind === 'request' && operation !== undefined) {
       const tokens = this.#tokens[dir]
       if (operation.progressToken !== undefined && tokens.size < MAX_TOKENS)
-        tokens.set(operation.progressToken, { last: undefined, isDone: false })
+        tokens.set(keyOf(operation.progressToken), { last: undefined, isDone: false })
     }
     if (kind === 'response' && operation !== undefined) {
-      const progress = this.#tokens[operation.dir].get(operation.progressToken)
+      const progress = this.#tokens[operation.dir].get(keyOf(operation.progressToken))
       // A task goes on after the response that creates it.
       const type = valueAt(result, 'resultType') ?? 'complete'
       if (progress !== undefined && !operation.hasTask && type === 'complete')
@@ -37,7 +38,7 @@ export class ProgressRules {
   #progress({ params, node }: Message, dir: Direction, found: FrameFindings): void {
     const tokens = this.#tokens[dir === 'in' ? 'out' : 'in']
     const token = memberOf(params, 'progressToken')?.value
-    const progress = tokens.get(token?.value)
+    const progress = tokens.get(keyOf(token?.value))
     if (progress === undefined) {
       if (tokens.size < MAX_TOKENS)
         found.text('progress', token ?? params ?? node, 'no request has this token')
@@ -50,4 +51,10 @@ export class ProgressRules {
       found.text('progress', value, `it was ${progress.last} before`)
     progress.last = value.value
   }
+}
+
+/** Of a long token, only the beginning and the length are kept. */
+function keyOf(token: unknown): unknown {
+  if (typeof token !== 'string' || token.length <= MAX_TOKEN) return token
+  return `${token.slice(0, MAX_TOKEN)} ${token.length}`
 }

@@ -46,7 +46,10 @@ export class ProcessConnection extends Connection {
     child.stdin.on('error', () => {})
     child.stdout.on('data', (bytes: Buffer) => this.receive(bytes))
     child.stdout.on('error', () => {})
-    child.stdout.on('end', () => this.end('the server closed its output'))
+    // Usually because it exits, which says more; its stderr is read by then, too.
+    child.stdout.on('end', () => {
+      setTimeout(() => this.end('the server closed its output'), OUTPUT_TIMEOUT).unref()
+    })
     child.stderr.on('data', (bytes: Buffer) => {
       recording.stderr(bytes)
       this.#stderr = (this.#stderr + bytes.toString('utf8')).slice(-MAX_STDERR)

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Finding } from '../capture/findings.js'
-import { type RuleId, RULES, SEVERITIES, type Severity } from '../capture/rules.js'
+import { type RuleId, RULES, SEVERITIES, type Severity, clauseUrl } from '../capture/rules.js'
 import type { Found } from './recording.js'
 
 /** Findings that are kept; all are counted. */
@@ -67,7 +67,7 @@ export function plainFinding(rule: RuleId, detail: string, method?: string): Fou
   const finding: Finding = {
     rule,
     severity: RULES[rule].severity,
-    clause: '',
+    clause: clauseUrl(rule),
     dir: 'out',
     start: 0,
     end: 0,

@@ -46,6 +46,7 @@ const called = (value: object, id = 2) => [
   request(id, 'tools/call', { name: 'add' }),
   result(id, value),
 ]
+const TEN_CALLS = Array.from({ length: 10 }, (_, i) => called({ content: [] }, i + 2)).flat()
 const HINTS = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' }
 const discovered = [
   request(1, 'server/discover', { _meta: META }),
@@ -447,9 +448,9 @@ const EXAMPLES: Readonly<Record<CaptureRule, Example>> = {
     listed({ ...TOOL, description: 'x'.repeat(90_000) }),
   ],
   'unused-tools': [
-    [...listed(TOOL, { ...TOOL, name: 'b' }), ...called({ content: [] })],
+    [...listed(TOOL, { ...TOOL, name: 'b' }), ...TEN_CALLS],
     [`unused-tools: ${JSON.stringify([TOOL, { ...TOOL, name: 'b' }])}`],
-    [...listed(TOOL), ...called({ content: [] })],
+    [...listed(TOOL), ...TEN_CALLS],
   ],
 }
 
