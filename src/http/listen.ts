@@ -19,7 +19,7 @@ import {
 /** Milliseconds for responses that are sent at the deadline of `close`. */
 const FLUSH_TIMEOUT = 100
 /** Milliseconds for requests that other processes have passed on before they knew that sessions have moved. */
-const HANDOVER = 200
+const HANDOVER = 500
 
 /** Serves MCP over HTTP on a port of this machine. */
 export async function listen(server: Server, options: ListenOptions = {}): Promise<Listening> {

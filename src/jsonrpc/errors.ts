@@ -20,6 +20,7 @@ export type RequestFailure =
   | 'DISCOVERY_FAILED'
   | 'HTTP_STATUS'
   | 'NETWORK'
+  | 'REDIS_UNAVAILABLE'
   | 'REGISTRATION_FAILED'
   | 'TOKEN_REQUEST_FAILED'
   | 'TOO_LARGE'

@@ -231,7 +231,7 @@ describe.skipIf(!canStartRedis)('Redis', () => {
       proxy.set('hold')
       await expect(sessions.get('a')).rejects.toMatchObject({ code: 'REDIS_UNAVAILABLE' })
       const frame = 'x'.repeat(1024 * 1024)
-      const appended = Array.from({ length: 100 }, (_, index) =>
+      const appended = Array.from({ length: 100 }, async (_, index) =>
         events.append(`s${index}`, { number: 1, frame }, 60_000),
       )
       const outcomes = await Promise.allSettled(appended)

@@ -11,6 +11,7 @@ import { commanding, hasRedis, newPrefix, sharedServer } from './redis-server.js
 
 const NEWEST = '2025-11-25'
 const LEASE = 300
+const KILLS = Number(process.env['CCMCP_KILLS'] ?? 3)
 const until = <Value>(condition: () => Value | Promise<Value>): Promise<Value> =>
   vi.waitFor(condition, { timeout: 30_000, interval: 10 })
 const text = (value: string) => ({ result: { content: [{ type: 'text', text: value }] } })
@@ -173,6 +174,73 @@ describe.skipIf(!hasRedis)('processes that share sessions', () => {
     expect((await client.end()).status).toBe(204)
     expect((await client.at(b.url).request('ping')).status).toBe(404)
   }, 60_000)
+
+  it(
+    'lose nothing that was acknowledged when any of them is killed',
+    async () => {
+      const prefix = newPrefix()
+      const processes = await Promise.all(['a', 'b', 'c'].map((name) => start(prefix, name)))
+      const stop = new AbortController()
+      /** What was acknowledged: sessions with their subscriptions, and ended ones. */
+      const ledger: { client: InitializedSession; subscribed: Set<string>; ended: boolean }[] = []
+      const anyUrl = () => processes[Math.floor(Math.random() * processes.length)]?.url ?? ''
+      const uri = (number: number) => `note:${number}`
+      const work = async () => {
+        while (!stop.signal.aborted) {
+          // Connections to a process that is killed fail.
+          const client = await InitializedSession.open(anyUrl(), NEWEST).catch(() => undefined)
+          if (client === undefined) continue
+          const entry = { client, subscribed: new Set<string>(), ended: false }
+          ledger.push(entry)
+          for (let number = 0; number < 4; number++) {
+            const params = { uri: uri(number) }
+            const answer = await client
+              .at(anyUrl())
+              .request('resources/subscribe', params)
+              .catch(() => undefined)
+            const acknowledged = answer?.status === 200 && answer.text.includes('"result"')
+            if (acknowledged) entry.subscribed.add(params.uri)
+          }
+          if (ledger.length % 3 > 0) continue
+          const ended = await client
+            .at(anyUrl())
+            .end()
+            .catch(() => undefined)
+          // Without a response, it may have ended.
+          if (ended?.status === 204) entry.ended = true
+          else ledger.splice(ledger.indexOf(entry), 1)
+        }
+      }
+      const workers = [work(), work(), work()]
+      for (let kill = 0; kill < KILLS; kill++) {
+        const before = ledger.length
+        await until(() => expect(ledger.length).toBeGreaterThan(before + 5))
+        const index = kill % processes.length
+        await processes[index]?.end('SIGKILL')
+        processes[index] = await start(prefix, String(kill))
+      }
+      stop.abort()
+      await Promise.all(workers)
+      const lost: unknown[] = []
+      for (const [index, { client, subscribed, ended }] of ledger.entries()) {
+        const answer = await until(async () => {
+          const { url } = processes[index % processes.length] ?? { url: '' }
+          const got = await client.at(url).request('tools/call', { name: 'where' })
+          expect(got.status).not.toBe(503)
+          return got
+        })
+        if (answer.status !== (ended ? 404 : 200)) lost.push([client.session, answer.status])
+        const key = `{${prefix}}:s:${client.session.slice(0, -20)}`
+        const state = await commanding(redis.url, (command) => command('HGET', key, 's'))
+        if (!ended)
+          for (const each of subscribed) if (!String(state).includes(each)) lost.push([key, each])
+      }
+      expect(lost).toEqual([])
+      expect(ledger.filter(({ ended }) => ended).length).toBeGreaterThan(0)
+      expect(ledger.flatMap(({ subscribed }) => [...subscribed]).length).toBeGreaterThan(10)
+    },
+    60_000 + KILLS * 10_000,
+  )
 
   it('serve the official client through a load balancer without stickiness, while each restarts', async () => {
     const prefix = newPrefix()

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +10,9 @@ import { findProgram } from '../programs.js'
 
 const program = findProgram('redis')
 const given = process.env['REDIS_URL']
+
+/** In memory where that exists: Redis waits for the disk with each write, and others may use it too. */
+const base = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 
 /** Whether tests with Redis can run at all. */
 export const hasRedis = program !== undefined || given !== undefined
@@ -39,7 +42,7 @@ export class RedisServer {
   }
 
   static async start(...more: string[]): Promise<RedisServer> {
-    const folder = mkdtempSync(join(tmpdir(), 'ccmcp-redis-'))
+    const folder = mkdtempSync(join(base, 'ccmcp-redis-'))
     const server = new RedisServer(await freePort(), folder, more)
     await server.restart()
     return server

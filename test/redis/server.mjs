@@ -36,7 +36,7 @@ const stores = redis(createClient({ url }), {
   address: '127.0.0.1',
   key: 'a key that all processes of a test share',
   lease: Number(lease),
-  timeout: 250,
+  timeout: Math.max(250, Number(lease) / 4),
 })
 const listening = await listen(server, { port: 0, stores, keepAlive: 1000 })
 process.once('SIGTERM', () => void listening.close())

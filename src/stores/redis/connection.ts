@@ -11,8 +11,8 @@ export class RedisUnavailableError extends Error {
 const MAX_PENDING = 64 * 1024 * 1024
 /** Approximate memory of a command beside its text. */
 const COMMAND = 200
-/** Milliseconds after which a connection that is still being opened is given up. */
-const CONNECT_TIMEOUT = 10_000
+/** A connection that is still being opened is given up after this multiple of the time limit: it takes several replies. */
+const CONNECT_FACTOR = 3
 /** Milliseconds by which a timer may be late; where it is later, this process was busy, and may not have read the reply yet. */
 const MAX_LAG = 50
 /** Milliseconds until a new connection is opened after one has failed; doubled each time up to the maximum. */
@@ -107,7 +107,8 @@ export class Connection {
   }
 
   #late(link: Link): RedisUnavailableError {
-    if (link.isReady || performance.now() - link.opened > CONNECT_TIMEOUT) this.#drop(link)
+    if (link.isReady || performance.now() - link.opened > CONNECT_FACTOR * this.#timeout)
+      this.#drop(link)
     return unavailable(`Redis has not replied within ${this.#timeout} ms`, link.lastError)
   }
 

@@ -1,3 +1,5 @@
+import type { EventStore } from '../event-store.js'
+import type { SessionStore } from '../session-store.js'
 import { Connection } from './connection.js'
 import { RedisEventStore } from './event-store.js'
 import { Keys } from './keys.js'
@@ -27,8 +29,8 @@ export interface RedisOptions {
 
 /** What several processes share in Redis. */
 export interface RedisStores {
-  readonly sessions: RedisSessionStore
-  readonly events: RedisEventStore
+  readonly sessions: SessionStore
+  readonly events: EventStore
   /** Closes the connection. Not needed for stores that are used by an endpoint: `close` of the endpoint does so. */
   close(): Promise<void>
 }
