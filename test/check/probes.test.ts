@@ -1,3 +1,5 @@
+import { createServer as createHttpServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Listening, listen } from '../../src/http.js'
 import { createServer, tool } from '../../src/index.js'
@@ -108,6 +110,50 @@ describe('a server over HTTP', () => {
     expect(revisions.length).toBe(5)
   })
 
+  it('that checks nothing has a finding for each header, and for the status', async () => {
+    const results: Record<string, object> = {
+      initialize: {
+        protocolVersion: '2025-11-25',
+        capabilities: {},
+        serverInfo: { name: 'x', version: '1' },
+      },
+      ping: {},
+      'server/discover': {
+        supportedVersions: ['2026-07-28'],
+        capabilities: {},
+        resultType: 'complete',
+        ttlMs: 0,
+        cacheScope: 'private',
+      },
+    }
+    const careless = createHttpServer(async (request, response) => {
+      const text = Buffer.concat(await request.toArray()).toString()
+      const message = parsed(text)
+      const result = results[message.method ?? '']
+      const answer =
+        result === undefined
+          ? { id: message.id, error: { code: -32601, message: 'no' } }
+          : { id: message.id, result }
+      response.setHeader('content-type', 'application/json')
+      response.end(message.id === undefined ? '{}' : JSON.stringify({ jsonrpc: '2.0', ...answer }))
+    })
+    await new Promise<void>((resolve) => {
+      careless.listen(0, '127.0.0.1', resolve)
+    })
+    const { port } = careless.address() as AddressInfo // it listens on a port
+    const { rules } = await checkUrl(`http://127.0.0.1:${port}/mcp`)
+    careless.close()
+    careless.closeAllConnections()
+    expect(rules).toEqual(
+      expect.arrayContaining([
+        'status of a notification 2025-11-25: http-status',
+        'invalid MCP-Protocol-Version 2025-11-25: version-header',
+        'foreign Origin 2025-11-25: origin-not-checked',
+        'headers that contradict the body 2026-07-28: header-not-checked',
+      ]),
+    )
+  })
+
   it('that does not listen is no connection', async () => {
     open = await listen(createServer({ name: 'x', version: '1' }), { port: 0 })
     const { url } = open
@@ -116,3 +162,12 @@ describe('a server over HTTP', () => {
     expect(failure).toMatch(/ECONNREFUSED/)
   })
 })
+
+function parsed(text: string): { id?: unknown; method?: string } {
+  try {
+    const value = JSON.parse(text) as unknown
+    return typeof value === 'object' && value !== null ? value : {}
+  } catch {
+    return {}
+  }
+}
