@@ -44,7 +44,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     load: async () => (await import('./play.js')).playCommand,
   },
   tap: {
-    description: 'run a server on stdio and record every byte',
+    description: 'run a server on stdio, or listen in front of one at a URL, and record every byte',
     load: async () => (await import('./tap.js')).tap,
   },
   wrap: {
