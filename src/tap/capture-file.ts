@@ -64,6 +64,7 @@ export class CaptureFile {
   #offsets: Record<Source, number> = { in: 0, out: 0, stderr: 0 }
   #dropped: Record<Dropped, number> = { in: 0, out: 0, stderr: 0, events: 0 }
   #isDropping = false
+  #isFull = false
   #drained: (() => void) | undefined
 
   constructor(path: string, options: CaptureFileOptions) {
@@ -126,7 +127,9 @@ export class CaptureFile {
   #limited(entry: Entry, kind: Dropped, count: number): void {
     if (this.#descriptor === undefined) return
     const weight = weightOf(entry)
-    if (this.#size >= this.#options.maxBytes) return this.#drop(kind, count, 'the maximum size')
+    // What waits counts as well; once it is full, it stays so.
+    this.#isFull ||= this.#size + this.#waiting >= this.#options.maxBytes
+    if (this.#isFull) return this.#drop(kind, count, 'the maximum size')
     if (this.#waiting + weight > MAX_WAITING) return this.#drop(kind, count, 'the disk is too slow')
     this.#isDropping = false
     this.#waiting += weight
