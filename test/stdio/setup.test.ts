@@ -21,7 +21,7 @@ import { Child, type ChildOptions, ROOT, killAll, ping, pong, within } from './c
 
 // A checkout of its own, without dist/. Its node_modules holds links to the real
 // packages, and the only npm on the path is ours: the real folder is never touched.
-// Its tsc writes no declarations and its sources are small, so that it is built fast.
+// Its tsc writes no declarations, its sources are small and have no page, so that it is built fast.
 let root = ''
 let env: Record<string, string> = {}
 /** A command line that answers pings, on the descriptors that the launcher gives it. */
@@ -49,6 +49,7 @@ beforeEach(() => {
   mkdirSync(join(root, 'src'))
   for (const name of ENTRY_POINTS)
     writeFileSync(join(root, 'src', `${name}.ts`), name === 'cli' ? PINGED : 'export {}')
+  writeFileSync(join(root, 'scripts', 'build-page.mjs'), 'export const buildPage = () => ""')
   const packages = join(ROOT, 'node_modules')
   mkdirSync(join(root, 'node_modules'))
   for (const name of readdirSync(packages))
@@ -97,7 +98,8 @@ const litter = () =>
 
 describe('./ccmcp in a fresh checkout', () => {
   it('builds and serves; the second time it only serves', async () => {
-    cpSync(join(ROOT, 'src'), join(root, 'src'), { recursive: true })
+    for (const name of ['src', 'scripts'])
+      cpSync(join(ROOT, name), join(root, name), { recursive: true })
     const first = launch()
     await answersPing(first)
     expect(told(first)).toBe('ccmcp: building…\n')
