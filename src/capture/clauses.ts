@@ -1,4 +1,9 @@
-import { type Revision, newest, revisions } from '../protocol/revisions/index.js'
+import {
+  type Revision,
+  newest,
+  newestHandshakeRevision,
+  revisions,
+} from '../protocol/revisions/index.js'
 
 /** From the least to the most severe. */
 export const SEVERITIES = ['info', 'warning', 'error'] as const
@@ -31,6 +36,12 @@ export const moved =
   (before: string, now: string): Clause =>
   (revision) =>
     isStateless(revision) ? now : before
+
+/** A section that only the revisions with a handshake have. */
+export const handshakePage =
+  (page: string): Clause =>
+  (revision) =>
+    isStateless(revision) ? urlOf(newestHandshakeRevision, page) : page
 
 /** A section that only the newest revision has. */
 export const newestPage = (page: string): Clause => urlOf(newest, page)

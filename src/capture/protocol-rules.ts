@@ -1,4 +1,13 @@
-import { type Rule, SCHEMA, STDIO, TOOL_NAMES, messages, moved, newestPage } from './clauses.js'
+import {
+  type Rule,
+  SCHEMA,
+  STDIO,
+  TOOL_NAMES,
+  handshakePage,
+  messages,
+  moved,
+  newestPage,
+} from './clauses.js'
 
 /** Rules of JSON-RPC and MCP about messages. */
 export const PROTOCOL_RULES = {
@@ -61,7 +70,7 @@ export const PROTOCOL_RULES = {
   },
   'before-initialized': {
     severity: 'warning',
-    clause: 'basic/lifecycle#initialization',
+    clause: handshakePage('basic/lifecycle#initialization'),
     why: 'The request was sent before initialization was complete; only ping is allowed then.',
     fix: 'Wait for the response to initialize (client) or for notifications/initialized (server).',
   },
