@@ -357,6 +357,19 @@ describe('a session store', () => {
     expect(lines.join('')).not.toContain(client.session)
   })
 
+  it('stores a session again while only a stream is open', async () => {
+    const sessions = new Remote()
+    const limits = { sessionIdleTimeout: 100 }
+    const { url } = await start(watched(), { sessionStore: sessions, limits })
+    const client = await InitializedSession.open(url, NEWEST)
+    const stream = await client.listen()
+    await stream.has('data:')
+    sessions.asked.length = 0
+    await until(() => expect(sessions.asked.length).toBeGreaterThan(3))
+    expect(new Set(sessions.asked)).toEqual(new Set(['set']))
+    stream.disconnect()
+  })
+
   it('may throw, or return an invalid record', async () => {
     const broken = {
       set: () => true,

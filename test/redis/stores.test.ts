@@ -92,15 +92,6 @@ describe.skipIf(!hasRedis)('on one server', () => {
     expect(keys.filter(({ ttl }) => !(ttl > 0 && ttl <= TTL))).toEqual([])
   })
 
-  it('deletes a session only for its newest generation, where one is given', async () => {
-    const { sessions } = make()
-    await sessions.set('a', { generation: 5, state: 'x' }, TTL)
-    expect(await sessions.delete('a', TTL, 4)).toBe(false)
-    expect(await sessions.get('a')).toEqual({ generation: 5, state: 'x' })
-    expect(await sessions.delete('a', TTL, 5)).toBe(true)
-    expect(await sessions.get('a')).toBeUndefined()
-  })
-
   it('refuses events of a writer whose session was taken over or deleted', async () => {
     const { sessions, events } = make()
     const by = (generation: number) => ({ session: 'a', generation })

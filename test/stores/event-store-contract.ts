@@ -57,6 +57,14 @@ export function eventStoreContract(create: () => EventStore | Promise<EventStore
     expect(await readAll(store, 'a', 0)).toEqual(['a1', 'a2', 'a3'])
   })
 
+  it('reads event 0 only where it is asked for', async () => {
+    const store = await create()
+    await store.append('a', { number: 0, frame: '[1]' }, TTL)
+    await store.append('a', { number: 1, frame: 'a1' }, TTL)
+    expect(await readAll(store, 'a', 0)).toEqual(['a1'])
+    expect(await readAll(store, 'a', -1)).toEqual(['[1]', 'a1'])
+  })
+
   it('accepts gaps in the numbers', async () => {
     const store = await filled(1)
     await store.append('a', { number: 5, frame: 'a5' }, TTL)

@@ -19,6 +19,13 @@ describe('MemoryEventStore', () => {
     expect([numbers(store.read('a', 0)), store.size]).toEqual([[22], 501])
   })
 
+  it('keeps event 0 of a full stream', () => {
+    const store = new MemoryEventStore({ maxBytesPerStream: 500 })
+    for (let number = 0; number <= 9; number++)
+      store.append('a', { number, frame: 'x'.repeat(100) })
+    expect(numbers(store.read('a', -1))).toEqual([0, 9])
+  })
+
   it('does not store an event that is larger than the whole store', () => {
     const store = new MemoryEventStore({ maxBytesPerStream: 1000, maxBytes: 1900 })
     store.append('a', { number: 1, frame: 'x'.repeat(2000) })

@@ -63,6 +63,16 @@ export function sessionStoreContract(
     expect(await store.set('a', record('new'), TTL)).toBe(true)
   })
 
+  it('deletes a session only for its newest generation, where one is given', async () => {
+    const store = await create()
+    await store.set('a', record('x', 5), TTL)
+    expect(await store.delete('a', TTL, 4)).toBe(false)
+    expect(await store.get('a')).toEqual(record('x', 5))
+    expect(await store.delete('a', TTL, 5)).not.toBe(false)
+    expect(await store.get('a')).toBeUndefined()
+    expect(await store.delete('unknown', TTL, 0)).not.toBe(false)
+  })
+
   it('deletes one session only, and an unknown one without an error', async () => {
     const store = await create()
     await store.set('a', record('a'), TTL)

@@ -200,5 +200,5 @@ function originOf(
       `redis: "address" must be an origin such as http://10.0.0.5:3000 without "listen", not ${JSON.stringify(address)}`,
     )
   const host = address.includes(':') && !address.startsWith('[') ? `[${address}]` : address
-  return `${listening.scheme}://${host}:${listening.port}`
+  return new URL(`${listening.scheme}://${host}:${listening.port}`).origin
 }

@@ -164,8 +164,11 @@ export class Forwarder {
     headers.set('accept-encoding', 'identity')
     // The other process checks the same Host, Origin and Authorization again.
     headers.set('host', context.header('host') ?? '')
+    const url = new URL(address + context.target)
+    // A request goes to a registered address, whatever its target is.
+    if (url.origin !== address) throw new Error(`${url.origin} is not the address ${address}`)
     try {
-      return await fetch(address + context.target, {
+      return await fetch(url, {
         method: context.method,
         headers,
         ...(body === undefined ? {} : { body: body.text }),
