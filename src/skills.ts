@@ -1,6 +1,6 @@
 export {
   type ClientSkillsOptions,
-  type ClientSkills,
+  type SkillMembers,
   clientSkills,
 } from './extensions/skills/client-skills.js'
 export {

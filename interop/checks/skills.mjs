@@ -109,19 +109,21 @@ function plain(skills) {
 async function ours(t, revision) {
   const folder = folderOf(t)
   const open = async (file) => {
-    const skills = clientSkills({ cacheBytes: 0 })
     const target = stdio(process.execPath, script(file, folder), {
       env: { ...process.env, ...t.env },
     })
-    const client = await connect(target, { extensions: [skills], revision })
+    const client = await connect(target, {
+      extensions: [clientSkills({ cacheBytes: 0 })],
+      revision,
+    })
     t.defer(() => client.close())
-    return skills
+    return client
   }
-  const skills = await t.must('connect', () => open('servers/sdk-2-skills.mjs'))
-  const listed = await t.must('list', () => skills.list())
+  const client = await t.must('connect', () => open('servers/sdk-2-skills.mjs'))
+  const listed = await t.must('list', () => client.skills())
   await t.step('the same entries as of our server', async () => {
     const own = await open('skills.mjs')
-    assert.deepEqual(plain(listed), plain(await own.list()))
+    assert.deepEqual(plain(listed), plain(await own.skills()))
   })
   await t.step('every file verified', async () => {
     for (const skill of listed) {
@@ -130,7 +132,7 @@ async function ours(t, revision) {
     }
   })
   await t.step('get', async () => {
-    const skill = await skills.skill(PDF)
+    const skill = await client.skill(PDF)
     const loaded = await skill.load()
     assert.match(loaded.body, /^\n# PDF processing/)
     assert.deepEqual(
@@ -141,10 +143,10 @@ async function ours(t, revision) {
     assert.equal(names.text, 'Why?\n')
   })
   await t.step('unknown', async () =>
-    assert.equal((await rejection(skills.skill('skill://none/SKILL.md'))).code, -32602),
+    assert.equal((await rejection(client.skill('skill://none/SKILL.md'))).code, -32602),
   )
   await t.step('changed', async () => {
-    const loaded = await (await skills.skill(URIS[0])).load()
+    const loaded = await (await client.skill(URIS[0])).load()
     const file = join(folder, 'acme/billing/refunds/examples/email.md')
     writeFileSync(file, `${readFileSync(file, 'utf8')}P.S.`)
     // It refuses to read what its catalog does not have.

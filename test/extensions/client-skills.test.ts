@@ -7,7 +7,7 @@ import { extension } from '../../src/extensions.js'
 import { createServer, resource } from '../../src/index.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 import {
-  type ClientSkills,
+  type SkillMembers,
   type ClientSkillsOptions,
   type Skill,
   clientSkills,
@@ -105,23 +105,22 @@ function scripted(script: Script) {
 
 async function use<Value>(
   target: Target,
-  run: (found: ClientSkills) => Promise<Value>,
+  run: (found: SkillMembers) => Promise<Value>,
   options: ClientSkillsOptions = {},
   revision?: string,
 ): Promise<Value> {
-  const found = clientSkills(options)
-  await using _client = await connect(target, {
-    extensions: [found],
+  await using client = await connect(target, {
+    extensions: [clientSkills(options)],
     ...(revision && { revision }),
   })
-  return await run(found)
+  return await run(client)
 }
 
 /** Loads the skill of a scripted server. */
 async function load(script: Script, options: ClientSkillsOptions = {}) {
   const { target, requests } = scripted(script)
   try {
-    const loaded = await use(target, async (found) => (await found.list())[0]?.load(), options)
+    const loaded = await use(target, async (found) => (await found.skills())[0]?.load(), options)
     return { loaded, reads: requests.filter((each) => each.startsWith('resources/read')) }
   } catch (error) {
     const { code, message } = error as { code: string; message: string } // as ours are
@@ -133,7 +132,7 @@ describe('a client', () => {
   it('lists skills and reads no file', async () => {
     proves('skills.lazy')
     const { target, requests } = scripted({})
-    const [skill] = await use(target, (found) => found.list())
+    const [skill] = await use(target, (found) => found.skills())
     expect(skill).toMatchObject({
       uri: URI,
       name: 'pdf',
@@ -155,7 +154,7 @@ describe('a client', () => {
     proves('skills.lazy', 'skills.directory-held')
     const { target, requests } = scripted({})
     await use(target, async (found) => {
-      const [skill] = await found.list()
+      const [skill] = await found.skills()
       const loaded = await skill?.load()
       expect(loaded).toMatchObject({ text: MARKDOWN, body: BODY, verified: true })
       for (const reference of [
@@ -188,7 +187,7 @@ describe('a client', () => {
     proves('skills.listed-files', 'skills.own-server', 'skills.no-network')
     const { target, requests } = scripted({})
     await use(target, async (found) => {
-      const loaded = await (await found.list())[0]?.load()
+      const loaded = await (await found.skills())[0]?.load()
       const sent = requests.length
       for (const reference of [
         'secret.md',
@@ -221,7 +220,7 @@ describe('a client', () => {
     }
     const { target, requests } = scripted({ files, get: { skill: entry } })
     await use(target, async (found) => {
-      const loaded = await (await found.list())[0]?.load()
+      const loaded = await (await found.skills())[0]?.load()
       const first = await loaded?.read('references/FORMS.md')
       first?.bytes.fill(0)
       expect((await loaded?.read('references/FORMS.md'))?.text).toBe('# Forms\n')
@@ -234,7 +233,7 @@ describe('a client', () => {
     await use(
       uncached.target,
       async (found) => {
-        const loaded = await (await found.list())[0]?.load()
+        const loaded = await (await found.skills())[0]?.load()
         await loaded?.read('references/FORMS.md')
         await loaded?.read('references/FORMS.md')
       },
@@ -246,7 +245,7 @@ describe('a client', () => {
   it('binds approval to the set of files', async () => {
     const fingerprint = (entry: object) =>
       use(scripted({ list: { skills: [entry] } }).target, async (found) =>
-        (await found.list())[0]?.fingerprint(),
+        (await found.skills())[0]?.fingerprint(),
       )
     const resources = ENTRY.resources as Exclude<Skill['resources'], 'dynamic'>
     const same = await fingerprint(ENTRY)
@@ -431,7 +430,7 @@ describe('an entry is refused', () => {
       target,
       async (each) => {
         await expect(each.skill(URI)).rejects.toMatchObject({ code: 'SKILL_REFUSED' })
-        return each.list()
+        return each.skills()
       },
       { onRefused: (each) => void refused.push(each) },
     )
@@ -445,7 +444,7 @@ describe('an entry is refused', () => {
       list: { skills: [ENTRY, { ...ENTRY, frontmatter: { ...FRONT_MATTER, description: 'x' } }] },
     })
     const options = { onRefused: ({ reason }: { reason: string }) => void refused.push(reason) }
-    expect(await use(target, (found) => found.list(), options)).toEqual([])
+    expect(await use(target, (found) => found.skills(), options)).toEqual([])
     expect(refused).toEqual(['it is listed twice'])
   })
 
@@ -457,7 +456,7 @@ describe('an entry is refused', () => {
       { ...ENTRY, uri, resources: [{ ...file, uri }] },
     ]
     expect(
-      await use(scripted({ list: { skills: entries } }).target, (found) => found.list()),
+      await use(scripted({ list: { skills: entries } }).target, (found) => found.skills()),
     ).toHaveLength(2)
   })
 
@@ -487,7 +486,7 @@ describe('a dynamic skill', () => {
     await use(
       target,
       async (found) => {
-        const loaded = await (await found.list())[0]?.load()
+        const loaded = await (await found.skills())[0]?.load()
         expect(await loaded?.read('references/FORMS.md')).toMatchObject({
           text: '# Forms\n',
           verified: false,
@@ -518,7 +517,7 @@ describe('a dynamic skill', () => {
       use(
         scripted(given).target,
         async (found) => {
-          const loaded = await (await found.list())[0]?.load()
+          const loaded = await (await found.skills())[0]?.load()
           return [await loaded?.folder(), await loaded?.folder('references')]
         },
         { dynamic: true },
@@ -543,8 +542,7 @@ describe('a server', () => {
   it('that has not declared skills is not asked for them', async () => {
     const { target, requests } = scripted({ declared: false })
     await use(target, async (found) => {
-      expect(found.supported).toBe(false)
-      expect(await found.list()).toEqual([])
+      expect(await found.skills()).toEqual([])
       await expect(found.skill(URI)).rejects.toMatchObject({ code: 'NOT_SUPPORTED' })
     })
     expect(requests.filter((each) => each.startsWith('skills/'))).toEqual([])
@@ -568,7 +566,7 @@ describe('a server', () => {
       'TOO_LARGE',
     ],
   ])('that sends %s gets an error', async (_, list = {}, code) => {
-    await expect(use(scripted({ list }).target, (found) => found.list())).rejects.toMatchObject({
+    await expect(use(scripted({ list }).target, (found) => found.skills())).rejects.toMatchObject({
       code,
     })
   })
@@ -587,8 +585,7 @@ describe.each(revisions.map(({ id }) => id))('our client with our server, in %s'
     await use(
       memory(server),
       async (found) => {
-        expect(found.supported).toBe(true)
-        for (const skill of await found.list()) {
+        for (const skill of await found.skills()) {
           const loaded = await skill.load()
           expect(loaded.body).toBe(`\n# ${skill.name}\n`)
           const list = skill.resources === 'dynamic' ? [] : skill.resources
@@ -609,9 +606,8 @@ describe.each(revisions.map(({ id }) => id))('our client with our server, in %s'
 })
 
 describe('clientSkills', () => {
-  it('refuses wrong options, and must be connected', async () => {
+  it('refuses wrong options', () => {
     for (const options of [{ dynamic: 1 }, { cacheBytes: -1 }, { cacheBytes: '1' }, { unknown: 1 }])
       expect(() => clientSkills(options as ClientSkillsOptions)).toThrow(TypeError)
-    await expect(clientSkills().list()).rejects.toThrow('clientSkills() is not connected')
   })
 })

@@ -16,9 +16,9 @@ const PROGRAM = `
   import { connect, http } from ${JSON.stringify(join(dist, 'client.js'))}
   import { clientSkills } from ${JSON.stringify(join(dist, 'skills.js'))}
   globalThis.use = async () => {
-    const own = clientSkills()
-    const client = await connect(http(new URL('/mcp', location.href).href), { extensions: [own] })
-    const [skill] = await own.list()
+    const target = http(new URL('/mcp', location.href).href)
+    const client = await connect(target, { extensions: [clientSkills()] })
+    const [skill] = await client.skills()
     const loaded = await skill.load()
     const { text, verified } = await loaded.read('references/FORMS.md')
     const { code } = await loaded.read('../x').catch((error) => error)

@@ -341,10 +341,9 @@ describe.skipIf(process.platform === 'win32')('links and special files', () => {
       const bad = /[/\\\0\p{Surrogate}\uFFFD]/u.test(name) || name.startsWith('.')
       if (!bad && name !== 'SKILL.md') writeFileSync(join(folder, 'pdf', name), name)
     }
-    const own = clientSkills()
     const server = createServer({ name: 'x', version: '1', extensions: [skills({ folder })] })
-    await using _client = await connect(memory(server), { extensions: [own] })
-    const [skill] = await own.list()
+    await using client = await connect(memory(server), { extensions: [clientSkills()] })
+    const [skill] = await client.skills()
     const loaded = await skill?.load()
     const { resources = [] } = skill ?? {}
     expect(resources.length).toBeGreaterThan(100)

@@ -57,8 +57,8 @@ export const SKILLS_ROWS: readonly Row[] = [
         }),
       ],
     })
-    const own = clientSkills({ onRefused })
-    await using _client = await connect(memory(server), { extensions: [own] })
-    return await outcome(own.list(), onRefused)
+    const extensions = [clientSkills({ onRefused })] as const
+    await using client = await connect(memory(server), { extensions })
+    return await outcome(client.skills(), onRefused)
   }),
 ]

@@ -137,9 +137,9 @@ describe.each(Object.entries(bundlers))('the client bundled by %s for a browser'
   })
 
   it('loads and verifies skills, and refuses folders', async () => {
-    const own = ccmcp.clientSkills()
-    const connected = await ccmcp.connect(ccmcp.http(listening.url), { extensions: [own] })
-    const found = await own.list()
+    const extensions = [ccmcp.clientSkills()] as const
+    const connected = await ccmcp.connect(ccmcp.http(listening.url), { extensions })
+    const found = await connected.skills()
     expect(found.map(({ name }) => name)).toEqual(['refunds', 'git-workflow', 'pdf-processing'])
     const loaded = await found[2]?.load()
     expect((await loaded?.read('references/FORMS.md'))?.text).toBe('# Forms\n')

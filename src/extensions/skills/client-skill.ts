@@ -44,7 +44,7 @@ export interface SkillFolderItem {
 
 /** What a skill needs of its client. */
 export interface SkillHost {
-  connection(): ExtensionConnection
+  readonly connection: ExtensionConnection
   readonly cache: SkillCache
   /** Whether skills without digests are loaded. */
   readonly dynamic: boolean
@@ -171,7 +171,7 @@ class SkillFiles {
     if (cached !== undefined)
       return { uri, path, bytes: cached, text: textOf(cached), verified: true }
     const options = signal === undefined ? {} : { signal }
-    const result = await this.#host.connection().request('resources/read', { uri }, options)
+    const result = await this.#host.connection.request('resources/read', { uri }, options)
     const { bytes, mimeType } = contentsOf(result['contents'], uri)
     if (listed === undefined) this.#count(bytes.length)
     else {
@@ -206,7 +206,7 @@ class SkillFiles {
     within: string,
     signal: AbortSignal | undefined,
   ): Promise<{ path: string; kind: 'file' | 'directory' }[]> {
-    const connection = this.#host.connection()
+    const { connection } = this.#host
     if (connection.settings?.['directoryRead'] !== true)
       throw withCode('NOT_SUPPORTED', new Error('The server does not list directories of skills'))
     const uri = `${rootOf(this.#skill.uri)}/${encodePath(within)}`.replace(/\/$/, '')

@@ -21,53 +21,49 @@ export interface ClientSkillsOptions {
 
 const OPTIONS = namesOf<ClientSkillsOptions>()('dynamic cacheBytes onRefused')
 
-/** The extension for one client: its skills are listed, and their files verified when they are read. */
-export function clientSkills(options: ClientSkillsOptions = {}): ClientSkills {
+/** The members that a client gets. */
+export interface SkillMembers {
+  /** The skills that the server lists; none if it does not have the extension. No file is read. */
+  skills(options?: SkillReadOptions): Promise<ClientSkill[]>
+  /** A skill by the URI of its SKILL.md, also one that is not listed. No file is read. */
+  skill(uri: string, options?: SkillReadOptions): Promise<ClientSkill>
+}
+
+/** The extension for clients: skills are listed, and their files verified when they are read. */
+export function clientSkills(options: ClientSkillsOptions = {}): ClientExtension<SkillMembers> {
   checkNames('clientSkills', options, OPTIONS)
   const { cacheBytes = 0, dynamic = false } = options
   if (!(typeof cacheBytes === 'number' && cacheBytes >= 0))
     throw new TypeError('clientSkills: "cacheBytes" must be a number of bytes')
   if (typeof dynamic !== 'boolean')
     throw new TypeError('clientSkills: "dynamic" must be true or false')
-  return new ClientSkills(options)
+  return {
+    id: SKILLS,
+    connected(connection) {
+      const own = new ServerSkills(connection, options)
+      return {
+        skills: (given) => own.list(given),
+        skill: (uri, given) => own.get(uri, given),
+      }
+    },
+  }
 }
 
-/** The members that a client gets. */
-export interface SkillMembers {
-  /** As `list` of the extension. */
-  skills(options?: SkillReadOptions): Promise<ClientSkill[]>
-  /** As `skill` of the extension. */
-  skill(uri: string, options?: SkillReadOptions): Promise<ClientSkill>
-}
-
-/** What `clientSkills()` makes. */
-export class ClientSkills implements ClientExtension<SkillMembers> {
-  readonly id = SKILLS
+/** The skills of the server of one client. */
+class ServerSkills {
   readonly #onRefused: ClientSkillsOptions['onRefused']
   readonly #host: SkillHost
-  #connection: ExtensionConnection | undefined
 
-  constructor({ dynamic = false, cacheBytes = 16 * 1024 * 1024, onRefused }: ClientSkillsOptions) {
+  constructor(
+    connection: ExtensionConnection,
+    { dynamic = false, cacheBytes = 16 * 1024 * 1024, onRefused }: ClientSkillsOptions,
+  ) {
     this.#onRefused = onRefused
-    this.#host = { dynamic, cache: new SkillCache(cacheBytes), connection: () => this.#connected() }
+    this.#host = { dynamic, cache: new SkillCache(cacheBytes), connection }
   }
 
-  connected(connection: ExtensionConnection): SkillMembers {
-    this.#connection = connection
-    return {
-      skills: (options) => this.list(options),
-      skill: (uri, options) => this.skill(uri, options),
-    }
-  }
-
-  /** Whether the server has skills. */
-  get supported(): boolean {
-    return this.#connection?.settings !== undefined
-  }
-
-  /** The skills that the server lists; none if it does not have the extension. No file is read. */
   async list({ signal }: SkillReadOptions = {}): Promise<ClientSkill[]> {
-    const connection = this.#connected()
+    const { connection } = this.#host
     if (connection.settings === undefined) return []
     const found = new Map<string, Skill>()
     const twice = new Set<string>()
@@ -87,9 +83,8 @@ export class ClientSkills implements ClientExtension<SkillMembers> {
     return Array.from(found.values(), (entry) => new ClientSkill(entry, this.#host))
   }
 
-  /** A skill by the URI of its SKILL.md, also one that is not listed. No file is read. */
-  async skill(uri: string, { signal }: SkillReadOptions = {}): Promise<ClientSkill> {
-    const connection = this.#connected()
+  async get(uri: string, { signal }: SkillReadOptions = {}): Promise<ClientSkill> {
+    const { connection } = this.#host
     if (connection.settings === undefined)
       throw withCode('NOT_SUPPORTED', new Error('The server does not have skills'))
     const options = signal === undefined ? {} : { signal }
@@ -108,13 +103,6 @@ export class ClientSkills implements ClientExtension<SkillMembers> {
     if (onRefused === undefined) return
     const refused = { uri: typeof uri === 'string' ? uri : '', reason }
     callHook(() => onRefused(refused), ignore)
-  }
-
-  #connected(): ExtensionConnection {
-    if (this.#connection !== undefined) return this.#connection
-    throw new TypeError(
-      'clientSkills() is not connected; pass it to connect(target, { extensions })',
-    )
   }
 }
 
