@@ -1,7 +1,7 @@
 /*
  * Programs that some tests need and that npm does not install: a browser, for example. Tests
  * that need one use `test.skipIf(program === undefined)`; the global setup below names what
- * was skipped, and fails the run where `CCMCP_REQUIRE_PROGRAMS` is set, as in `.ci/run`.
+ * was skipped, and fails the run where `TESTS_REQUIRE_PROGRAMS` is set, as in `.ci/run`.
  */
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -56,7 +56,7 @@ export function setup(): void {
     if (findProgram(name) !== undefined) continue
     const { purpose, install } = PROGRAMS[name]
     const line = `skipped: ${purpose} (${install})`
-    if (process.env['CCMCP_REQUIRE_PROGRAMS'] !== undefined) throw new Error(line)
+    if (process.env['TESTS_REQUIRE_PROGRAMS'] !== undefined) throw new Error(line)
     process.stdout.write(`${line}\n`)
   }
 }
