@@ -122,7 +122,8 @@ describe('a server over HTTP', () => {
   })
 
   it('that checks nothing has a finding for each header, and for the status', async () => {
-    const { rules } = await checkCareless()
+    const { rules, server } = await checkCareless()
+    expect(server).toEqual({ name: 'stateless', version: '2' })
     expect(rules).toEqual(
       expect.arrayContaining([
         'status of a notification 2025-11-25: http-status',
@@ -192,6 +193,7 @@ const RESULTS: Readonly<Record<string, object>> = {
     resultType: 'complete',
     ttlMs: 0,
     cacheScope: 'private',
+    _meta: { 'io.modelcontextprotocol/serverInfo': { name: 'stateless', version: '2' } },
   },
 }
 
