@@ -1,6 +1,10 @@
 import { JSON_RPC, type Rule, messages, moved, newestPage } from './clauses.js'
 
 const SHUTDOWN = moved('basic/lifecycle#shutdown', 'basic/transports/stdio#shutdown')
+const ORIGIN = moved(
+  'basic/transports#security-warning',
+  'basic/transports/streamable-http#security-%26-endpoint',
+)
 
 /** Rules about what a server does when it is probed. */
 export const PROBE_RULES = {
@@ -67,19 +71,19 @@ export const PROBE_RULES = {
   'unknown-tool-error': {
     severity: 'info',
     clause: 'server/tools#error-handling',
-    why: 'The specification reports unknown tools by JSON-RPC errors; the server returned a result with isError, which is for errors of a tool.',
+    why: 'The specification has JSON-RPC errors for unknown tools; the server returned a result with isError, which is for errors while a tool runs.',
     fix: 'Return the error -32602.',
   },
   'inexact-id': {
     severity: 'info',
     clause: messages('responses'),
-    why: 'A request with an id beyond 2^53 got a response with another id, or none; many JSON parsers cannot keep such a number.',
+    why: 'A request with an id beyond 2^53 got no response with that id; many JSON parsers cannot keep such a number.',
     fix: 'Return the id as it was written, if clients use such ids.',
   },
   'lost-at-end': {
     severity: 'info',
     clause: SHUTDOWN,
-    why: 'Requests were in progress when the input of the server ended, and got no response.',
+    why: 'Requests were in progress when the input of the server ended, and got no response; the specification leaves that open, but clients that pipe requests lose results.',
     fix: 'Finish requests in progress, then exit.',
   },
   'runs-after-end': {
@@ -107,7 +111,7 @@ export const PROBE_RULES = {
       'basic/transports/streamable-http#sending-messages',
     ),
     why: 'The HTTP status, or the content type, is not what the transport requires here.',
-    fix: 'Respond as the transport requires.',
+    fix: 'Respond to a request with application/json or text/event-stream, and to a notification with status 202 and no body.',
   },
   'version-header': {
     severity: 'warning',
@@ -126,11 +130,14 @@ export const PROBE_RULES = {
   },
   'origin-not-checked': {
     severity: 'warning',
-    clause: moved(
-      'basic/transports#security-warning',
-      'basic/transports/streamable-http#security-%26-endpoint',
-    ),
-    why: 'A server on this machine accepted a request of a foreign web site (Origin), so any page in a browser can use it.',
+    clause: ORIGIN,
+    why: 'A server on this machine accepted a request with the Origin of a foreign web site; servers must validate it, since pages in a browser can send such requests.',
+    fix: 'Reject foreign origins with status 403.',
+  },
+  'only-host-checked': {
+    severity: 'info',
+    clause: ORIGIN,
+    why: 'A server on this machine rejects a foreign Host, which prevents DNS rebinding, but accepts a foreign Origin, which servers must validate, too.',
     fix: 'Reject foreign origins with status 403.',
   },
   'expected-tool': {

@@ -14,6 +14,8 @@ export interface PostResult {
   contentType: string
   /** Whether the body is empty. */
   isEmpty: boolean
+  /** The origin whose pages may read the response, or `*`. */
+  allowedOrigin: string | undefined
 }
 
 const ignore = () => {}
@@ -87,7 +89,8 @@ export class HttpConnection extends Connection {
     if (isInitialize) this.#session = response.header('mcp-session-id')
     this.recording.event('http', { status: response.status, contentType })
     const isEmpty = await this.#read(response, contentType.toLowerCase(), isInitialize)
-    this.last = { status: response.status, contentType, isEmpty }
+    const allowedOrigin = response.header('access-control-allow-origin')
+    this.last = { status: response.status, contentType, isEmpty, allowedOrigin }
     return this.last
   }
 

@@ -40,15 +40,31 @@ const contradictingHeader: Probe = {
   },
 }
 
+const FOREIGN = 'ccmcp-check.example'
+
 const foreignOrigin: Probe = {
   name: 'foreign Origin',
   transport: 'http',
   // Elsewhere, every origin may be allowed on purpose.
   applies: ({ connection }) => connection instanceof HttpConnection && isLocal(connection.url),
   async run(session) {
-    const reply = await session.alive({ headers: { origin: 'https://ccmcp-check.example' } })
-    if (reply.kind === 'result')
-      session.report('origin-not-checked', 'Origin: https://ccmcp-check.example', reply)
+    const origin = `http://${FOREIGN}`
+    const reply = await session.alive({ headers: { origin } })
+    if (reply.kind !== 'result') return
+    const { connection } = session
+    const allowed =
+      connection instanceof HttpConnection ? connection.last?.allowedOrigin : undefined
+    if (allowed === '*' || allowed === origin)
+      return session.report(
+        'origin-not-checked',
+        `Origin: ${origin}; the response has Access-Control-Allow-Origin: ${allowed}`,
+        reply,
+      )
+    // By DNS rebinding, a page reaches this machine under its own name, which then is the Host.
+    const rebound = await session.alive({ headers: { origin, host: FOREIGN } })
+    if (rebound.kind === 'result')
+      session.report('origin-not-checked', `Origin: ${origin}, and Host: ${FOREIGN}`, rebound)
+    else session.report('only-host-checked', `Origin: ${origin}`, reply)
   },
 }
 

@@ -74,10 +74,14 @@ const unknownTool: Probe = {
 
 function checkUnknownTool(session: Session, reply: Reply): void {
   const { kind, value } = reply
-  const isError = isObject(value) && value['isError'] === true
-  if (kind === 'result' && !isError)
-    session.report('unknown-tool-result', JSON.stringify(value).slice(0, 200), reply)
-  else if (kind === 'result') session.report('unknown-tool-error', 'a result with isError', reply)
+  if (kind !== 'result') return
+  const { isError, content = [] } = isObject(value) ? value : {}
+  if (isError !== true)
+    return session.report('unknown-tool-result', JSON.stringify(value).slice(0, 200), reply)
+  const text = JSON.stringify(content)
+  // Any other text is about another failure, such as a missing program, before the tool was looked up.
+  if (text.includes(UNKNOWN) || /\btool\b/i.test(text))
+    session.report('unknown-tool-error', `isError with ${text.slice(0, 200)}`, reply)
 }
 
 const invalidJson: Probe = {
@@ -141,13 +145,18 @@ const bigId: Probe = {
     const [other] = connection.unmatched
     // Not every JSON parser can read such a number: no response is no worse than a rounded one.
     if (other !== undefined)
-      session.report('inexact-id', `${id} became ${other.id.slice(0, 40)}`, {
+      session.report('inexact-id', changeOf(id, other.id), {
         ...reply,
         span: other.span,
         dir: 'out',
       })
     else if (reply.kind === 'none') session.report('inexact-id', `${id} got no response`, reply)
   },
+}
+
+function changeOf(id: string, other: string): string {
+  if (other === 'null') return `${id} got an error with the id null`
+  return `${id} became ${other.slice(0, 40)}`
 }
 
 const cancellation: Probe = {

@@ -1,5 +1,10 @@
 import { KINDS, KIND_NAMES } from '../capture/definitions.js'
-import { CLIENT_CAPABILITIES, CLIENT_INFO, PROTOCOL_VERSION } from '../protocol/meta.js'
+import {
+  CLIENT_CAPABILITIES,
+  CLIENT_INFO,
+  PROTOCOL_VERSION,
+  SERVER_INFO,
+} from '../protocol/meta.js'
 import { METHODS } from '../protocol/methods.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
 import { isObject } from '../schema/issue.js'
@@ -19,11 +24,11 @@ export class Session {
   readonly server: unknown
 
   constructor(connection: Connection, revision: Revision, result: unknown) {
-    const { capabilities, serverInfo } = isObject(result) ? result : {}
+    const { capabilities, serverInfo, _meta: meta } = isObject(result) ? result : {}
     this.connection = connection
     this.revision = revision
     this.capabilities = isObject(capabilities) ? capabilities : {}
-    this.server = serverInfo
+    this.server = serverInfo ?? (isObject(meta) ? meta[SERVER_INFO] : undefined)
   }
 
   get isStateless(): boolean {

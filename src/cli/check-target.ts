@@ -67,7 +67,9 @@ function httpTarget(
   timeout: number,
 ): ReturnType<typeof liveTarget> {
   if (values.has('captures'))
-    throw new UsageError('--captures is for servers on stdio; connections to a URL are not kept')
+    throw new UsageError(
+      '--captures is for servers on stdio. For a URL, run "ccmcp tap URL --capture FILE" and check the URL that it prints',
+    )
   const { url, headers, authorizer, explain } = httpAccess(word, values)
   const send = followRedirects(withAuthorization(nodeRequest(), authorizer))
   return {

@@ -1,9 +1,13 @@
-import { createServer as createHttpServer } from 'node:http'
+import {
+  type IncomingMessage,
+  type ServerResponse,
+  createServer as createHttpServer,
+} from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Listening, listen } from '../../src/http.js'
 import { createServer, tool } from '../../src/index.js'
-import { FAULTY, checkCommand, checkUrl } from './live.js'
+import { type Checked, FAULTY, checkCommand, checkUrl } from './live.js'
 
 /** Without it, nothing else can be probed. */
 const OPEN = 'initialize 2025-11-25'
@@ -52,6 +56,13 @@ describe('a server on stdio', () => {
     expect(
       rules.filter((each) => each.startsWith(probe)).map((each) => each.split(': ')[1]),
     ).toContain(rule)
+  })
+
+  it('that fails before it looks up a tool has no finding for an unknown tool', async () => {
+    const { rules } = await checkCommand([process.execPath, FAULTY, 'no browser'], {
+      only: [OPEN, 'unknown tool'],
+    })
+    expect(rules).toEqual([])
   })
 
   it.each([
@@ -111,39 +122,8 @@ describe('a server over HTTP', () => {
   })
 
   it('that checks nothing has a finding for each header, and for the status', async () => {
-    const results: Record<string, object> = {
-      initialize: {
-        protocolVersion: '2025-11-25',
-        capabilities: {},
-        serverInfo: { name: 'x', version: '1' },
-      },
-      ping: {},
-      'server/discover': {
-        supportedVersions: ['2026-07-28'],
-        capabilities: {},
-        resultType: 'complete',
-        ttlMs: 0,
-        cacheScope: 'private',
-      },
-    }
-    const careless = createHttpServer(async (request, response) => {
-      const text = Buffer.concat(await request.toArray()).toString()
-      const message = parsed(text)
-      const result = results[message.method ?? '']
-      const answer =
-        result === undefined
-          ? { id: message.id, error: { code: -32601, message: 'no' } }
-          : { id: message.id, result }
-      response.setHeader('content-type', 'application/json')
-      response.end(message.id === undefined ? '{}' : JSON.stringify({ jsonrpc: '2.0', ...answer }))
-    })
-    await new Promise<void>((resolve) => {
-      careless.listen(0, '127.0.0.1', resolve)
-    })
-    const { port } = careless.address() as AddressInfo // it listens on a port
-    const { rules } = await checkUrl(`http://127.0.0.1:${port}/mcp`)
-    careless.close()
-    careless.closeAllConnections()
+    const { rules, server } = await checkCareless()
+    expect(server).toEqual({ name: 'stateless', version: '2' })
     expect(rules).toEqual(
       expect.arrayContaining([
         'status of a notification 2025-11-25: http-status',
@@ -152,6 +132,34 @@ describe('a server over HTTP', () => {
         'headers that contradict the body 2026-07-28: header-not-checked',
       ]),
     )
+  })
+
+  it('that checks only the Host has a finding of less severity', async () => {
+    const { rules } = await checkCareless((request, response) => {
+      if (!request.headers.host?.startsWith('127.')) response.statusCode = 403
+    })
+    expect(rules).toContain('foreign Origin 2025-11-25: only-host-checked')
+    expect(rules.join()).not.toContain('origin-not-checked')
+  })
+
+  it('that checks only the Host, but lets all pages read its responses, does not check the Origin', async () => {
+    const { rules } = await checkCareless((request, response) => {
+      response.setHeader('access-control-allow-origin', '*')
+      if (!request.headers.host?.startsWith('127.')) response.statusCode = 403
+    })
+    expect(rules).toContain('foreign Origin 2025-11-25: origin-not-checked')
+    expect(rules.join()).not.toContain('only-host-checked')
+  })
+
+  it('that rejects a large id with an error without an id does not change the id', async () => {
+    const { probes } = await checkCareless((_, response, text) => {
+      if (!text.includes('9007199254740993,')) return
+      response.statusCode = 400
+      return { id: null, error: { code: -32700, message: 'Parse error' } }
+    })
+    const found = probes.find(({ name }) => name === 'id beyond 2^53 2025-11-25')?.found
+    const inexact = found?.find(({ finding }) => finding.rule === 'inexact-id')
+    expect(inexact?.finding.detail).toBe('9007199254740993 got an error with the id null')
   })
 
   it('that does not listen is no connection', async () => {
@@ -170,4 +178,51 @@ function parsed(text: string): { id?: unknown; method?: string } {
   } catch {
     return {}
   }
+}
+
+const RESULTS: Readonly<Record<string, object>> = {
+  initialize: {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    serverInfo: { name: 'x', version: '1' },
+  },
+  ping: {},
+  'server/discover': {
+    supportedVersions: ['2026-07-28'],
+    capabilities: {},
+    resultType: 'complete',
+    ttlMs: 0,
+    cacheScope: 'private',
+    _meta: { 'io.modelcontextprotocol/serverInfo': { name: 'stateless', version: '2' } },
+  },
+}
+
+/** Checks a server that checks nothing. What `edit` returns replaces its response; with an error status there is none. */
+async function checkCareless(
+  edit: (
+    request: IncomingMessage,
+    response: ServerResponse,
+    text: string,
+  ) => object | void = () => {},
+): Promise<Checked> {
+  const careless = createHttpServer(async (request, response) => {
+    const text = Buffer.concat(await request.toArray()).toString()
+    const { id, method = '' } = parsed(text)
+    const replaced = edit(request, response, text)
+    if (replaced === undefined && response.statusCode >= 400) return void response.end()
+    const result = RESULTS[method]
+    const answer = result === undefined ? { error: { code: -32601, message: 'no' } } : { result }
+    response.setHeader('content-type', 'application/json')
+    response.end(
+      id === undefined ? '{}' : JSON.stringify({ jsonrpc: '2.0', id, ...(replaced ?? answer) }),
+    )
+  })
+  await new Promise<void>((resolve) => {
+    careless.listen(0, '127.0.0.1', resolve)
+  })
+  const { port } = careless.address() as AddressInfo // it listens on a port
+  const checked = await checkUrl(`http://127.0.0.1:${port}/mcp`)
+  careless.close()
+  careless.closeAllConnections()
+  return checked
 }

@@ -21,6 +21,8 @@ function refuse(id, code, message) {
   send({ id, error: { code, message } })
 }
 
+const failed = (text) => ({ content: [{ type: 'text', text }], isError: true })
+
 const handlers = {
   initialize: ({ protocolVersion }) => ({
     protocolVersion: /^20(?:24|25)/.test(protocolVersion) ? protocolVersion : '2025-11-25',
@@ -49,7 +51,8 @@ function request({ id, method, params = {} }) {
   }
   if (method === 'tools/call' && !tools.some(({ name }) => name === params.name)) {
     if (is('any tool')) return send({ id, result: { content: [] } })
-    if (is('tool error')) return send({ id, result: { content: [], isError: true } })
+    if (is('tool error')) return send({ id, result: failed(`Unknown tool: ${params.name}`) })
+    if (is('no browser')) return send({ id, result: failed('chromium was not found') })
     return refuse(id, -32602, `Unknown tool: ${params.name}`)
   }
   const handler = handlers[method]
