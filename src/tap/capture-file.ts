@@ -146,7 +146,11 @@ export class CaptureFile {
   #add(entry: Entry): void {
     if (this.#descriptor === undefined) return
     this.#queue.push(entry)
-    if (!this.#writing) this.#timer ??= setTimeout(() => this.#flush(), FLUSH_DELAY)
+    if (!this.#writing) this.#schedule()
+  }
+
+  #schedule(): void {
+    this.#timer ??= setTimeout(() => this.#flush(), FLUSH_DELAY)
   }
 
   #flush(): void {
@@ -196,7 +200,9 @@ export class CaptureFile {
       if (written < data.length) return this.#write(data.subarray(written), count)
       this.#writing = false
       this.#waiting -= count
-      this.#flush()
+      // Less than a batch is collected for a while: each write costs about as much as forwarding a message.
+      if (this.#drained !== undefined || this.#waiting >= BATCH_BYTES) this.#flush()
+      else if (this.#queue.length > 0) this.#schedule()
     })
   }
 
