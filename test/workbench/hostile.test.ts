@@ -63,8 +63,8 @@ describe.skipIf(chromiumPath === undefined)('hostile content', () => {
     const page = await place.show(capture.exit().toString())
     await lookAround(page)
     expect((await cells(page, 'c-name')).join()).toContain(ATTACKS.at(-1))
-    expect(await page.evaluate(() => 'hacked' in globalThis)).toBe(false)
-    expect(await page.locator('iframe, img, svg, .session script').count()).toBe(0)
+    await expect.poll(() => page.evaluate(() => 'hacked' in globalThis)).toBe(false)
+    await expect.poll(() => page.locator('iframe, img, svg, .session script').count()).toBe(0)
     const links = await page
       .locator('a')
       .evaluateAll((all) => all.map((each) => each.getAttribute('href') ?? ''))
@@ -118,7 +118,9 @@ describe.skipIf(chromiumPath === undefined)('hostile content', () => {
     const page = await place.show(capture.exit().toString())
     await lookAround(page)
     // A row of the list, a value and the bytes are a small part of it.
-    expect(await page.evaluate(() => document.querySelectorAll('*').length)).toBeLessThan(6000)
+    await expect
+      .poll(() => page.evaluate(() => document.querySelectorAll('*').length))
+      .toBeLessThan(6000)
     await page.getByRole('searchbox').fill('tool:many kind:response')
     await expect.poll(() => cells(page, 'c-size')).toEqual(['575.2 kB'])
     await page.locator('#rows').focus()

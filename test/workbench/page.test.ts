@@ -31,10 +31,12 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
       '✕invalid',
       'tools/list',
     ])
-    expect(await row(page, 3).locator('.c-dur').textContent()).toBe('38.0 ms')
-    expect(await page.locator('.summary').textContent()).toBe('2025-11-25example-host → notes')
-    expect(await page.locator('#tab-findings').textContent()).toBe('Findings7')
-    expect(await page.locator('.foot').textContent()).toContain('102 rows')
+    await expect.poll(() => row(page, 3).locator('.c-dur').textContent()).toBe('38.0 ms')
+    await expect
+      .poll(() => page.locator('.summary').textContent())
+      .toBe('2025-11-25example-host → notes')
+    await expect.poll(() => page.locator('#tab-findings').textContent()).toBe('Findings7')
+    await expect.poll(() => page.locator('.foot').textContent()).toContain('102 rows')
   })
 
   it('filters with the language of the terminal', async () => {
@@ -48,7 +50,7 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
       .toContain('unknown field "speed"')
     await page.keyboard.press('Escape')
     await expect.poll(() => page.locator('.foot').textContent()).toContain('102 rows')
-    expect(await page.getByRole('searchbox').inputValue()).toBe('')
+    await expect.poll(() => page.getByRole('searchbox').inputValue()).toBe('')
   })
 
   it('marks the bytes of a field, and the field of a byte', async () => {
@@ -59,18 +61,18 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     await row(page, 4).click()
     await page.getByRole('treeitem', { name: 'word: "café"' }).click()
     // Two bytes of UTF-8 are two bytes.
-    expect(await markedBytes(page)).toBe('"word":"caf··"')
-    expect(await page.locator('.path-name').textContent()).toBe('params.arguments.word')
+    await expect.poll(() => markedBytes(page)).toBe('"word":"caf··"')
+    await expect.poll(() => page.locator('.path-name').textContent()).toBe('params.arguments.word')
     const bytes = page.locator('#bytes .ascii .byte')
     const shown = (await bytes.allTextContents()).join('')
     await bytes.nth(shown.indexOf('tools/call')).click()
-    expect(await markedBytes(page)).toBe('"method":"tools/call"')
+    await expect.poll(() => markedBytes(page)).toBe('"method":"tools/call"')
     const selected = page.locator('#tree [aria-selected=true]')
-    expect(await selected.textContent()).toBe('method"tools/call"')
+    await expect.poll(() => selected.textContent()).toBe('method"tools/call"')
     // The newline belongs to no field.
     await page.locator('#bytes .hex .byte').last().click()
-    expect(await selected.count()).toBe(0)
-    expect(await markedBytes(page)).toBe('·')
+    await expect.poll(() => selected.count()).toBe(0)
+    await expect.poll(() => markedBytes(page)).toBe('·')
   })
 
   it('jumps from a finding to its bytes', async () => {
@@ -78,8 +80,8 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     await page.getByRole('option', { name: /schema/ }).click()
     await expect.poll(() => page.locator('#rows [aria-selected=true]').count()).toBe(1)
     await page.getByRole('tab', { name: 'Message' }).click()
-    expect(await markedBytes(page)).toBe('"loud"')
-    expect(await page.locator('.path-name').textContent()).toBe('params.level')
+    await expect.poll(() => markedBytes(page)).toBe('"loud"')
+    await expect.poll(() => page.locator('.path-name').textContent()).toBe('params.level')
     await page.locator('#rows').focus()
     await page.keyboard.press('n')
     await expect.poll(() => markedBytes(page)).toBe('"id"')
@@ -98,8 +100,10 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     await read(again)
     await expect.poll(() => markedBytes(again)).toBe(marked)
     expect(marked).toContain('"result":')
-    expect(await again.locator('#rows [aria-selected=true] .c-id').textContent()).toBe(chosen)
-    expect(await again.getByRole('searchbox').inputValue()).toBe('method:tools/call')
+    await expect
+      .poll(() => again.locator('#rows [aria-selected=true] .c-id').textContent())
+      .toBe(chosen)
+    await expect.poll(() => again.getByRole('searchbox').inputValue()).toBe('method:tools/call')
   })
 
   it('is operated with the keyboard', async () => {
@@ -107,30 +111,33 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     await page.locator('#rows').focus()
     for (const key of ['ArrowDown', 'ArrowDown', 'j']) await page.keyboard.press(key)
     await expect.poll(() => page.locator('.detail h2').textContent()).toContain('initialize')
-    expect(await page.locator('#rows').getAttribute('aria-activedescendant')).toBe('rows-2')
+    await expect
+      .poll(() => page.locator('#rows').getAttribute('aria-activedescendant'))
+      .toBe('rows-2')
     await page.keyboard.press('r')
     await expect.poll(() => page.locator('.facts').textContent()).toContain('request')
     await page.locator('#rows').focus()
     await page.keyboard.press('Enter')
     await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('tree')
     for (const key of ['Home', 'End', 'ArrowUp']) await page.keyboard.press(key)
-    expect(await markedBytes(page)).toBe('"name":"example-host"')
+    await expect.poll(() => markedBytes(page)).toBe('"name":"example-host"')
     // The parent, collapsed.
     for (const key of ['ArrowLeft', 'ArrowLeft']) await page.keyboard.press(key)
-    expect(
-      await page.getByRole('treeitem', { name: /^clientInfo/ }).getAttribute('aria-expanded'),
-    ).toBe('false')
+    await expect
+      .poll(() => page.getByRole('treeitem', { name: /^clientInfo/ }).getAttribute('aria-expanded'))
+      .toBe('false')
     await page.locator('#bytes').focus()
     await page.keyboard.press('ArrowRight')
     await page.keyboard.press('ArrowDown')
-    expect(await page.locator('#bytes .ascii .byte.caret').count()).toBe(1)
+    await expect.poll(() => page.locator('#bytes .ascii .byte.caret').count()).toBe(1)
     await page.keyboard.press('3')
-    expect(await page.getByRole('tab', { selected: true }).textContent()).toBe('Latency')
+    await expect.poll(() => page.getByRole('tab', { selected: true }).textContent()).toBe('Latency')
     await page.keyboard.press('?')
-    expect(await page.getByRole('dialog', { name: 'Keyboard' }).isVisible()).toBe(true)
+    await expect.poll(() => page.getByRole('dialog', { name: 'Keyboard' }).isVisible()).toBe(true)
     await page.keyboard.press('Escape')
+    await expect.poll(() => page.getByRole('dialog').count()).toBe(0)
     await page.keyboard.press('/')
-    expect(await page.evaluate(() => document.activeElement?.id)).toBe('filter')
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('filter')
   })
 
   it('has names and roles for everything that is operated', async () => {
@@ -149,7 +156,7 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
       /img "Requests over/,
     ])
       expect(tree).toMatch(expected)
-    expect(await page.locator('#rows').getAttribute('aria-rowcount')).toBe('103')
+    await expect.poll(() => page.locator('#rows').getAttribute('aria-rowcount')).toBe('103')
     const unnamed = await page
       .locator('button, input, [role=grid], [role=tree], [role=img], [tabindex="0"]')
       .evaluateAll((elements) =>
@@ -180,9 +187,9 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     await expect.poll(async () => (await cells(page, 'c-status')).at(-1)).toBe('pending')
     await page.locator('#rows').focus()
     await page.keyboard.press('Home')
-    expect(await page.getByRole('button', { name: 'Follow' }).getAttribute('aria-pressed')).toBe(
-      'false',
-    )
+    await expect
+      .poll(() => page.getByRole('button', { name: 'Follow' }).getAttribute('aria-pressed'))
+      .toBe('false')
     newest = place.file('b.ndjson', new CaptureBuilder().handshake().toString())
     await expect.poll(() => page.locator('.file').textContent()).toBe('b.ndjson')
     await expect.poll(() => page.locator('.foot').textContent()).toContain('Live3 rows')
@@ -197,7 +204,7 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     await expect.poll(() => page.locator('.foot').textContent()).toContain('Live3 rows')
     await server.close()
     await expect.poll(() => page.getByRole('alert').textContent()).toContain('ccmcp has ended')
-    expect(await cells(page, 'c-name')).toContain('initialize')
+    await expect.poll(() => cells(page, 'c-name')).toContain('initialize')
     await row(page, 2).click()
     await expect
       .poll(() => page.locator('.foot [role=status]').textContent())
@@ -213,7 +220,9 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     )
     if (protocol === 'http')
       await expect.poll(() => page.getByRole('alert').textContent()).toContain('token')
-    expect(await page.getByRole('heading', { name: 'Drop a capture here' }).isVisible()).toBe(true)
+    await expect
+      .poll(() => page.getByRole('heading', { name: 'Drop a capture here' }).isVisible())
+      .toBe(true)
     const drop = async (content: string) => {
       const data = await page.evaluateHandle((text) => {
         const transfer = new DataTransfer()
@@ -228,7 +237,7 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     await read(page)
     await row(page, 2).click()
     await page.getByRole('treeitem', { name: /^protocolVersion/ }).click()
-    expect(await markedBytes(page)).toBe('"protocolVersion":"2025-11-25"')
+    await expect.poll(() => markedBytes(page)).toBe('"protocolVersion":"2025-11-25"')
     await expect.poll(() => page.url()).toContain('bytes=')
     expect(page.url()).not.toContain('token')
   })
@@ -247,11 +256,11 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     const page = await place.show(capture.exit().toString())
     await row(page, 5).click()
     await page.getByRole('treeitem', { name: 'name: "é"' }).click()
-    expect(await markedBytes(page)).toBe('"name":"··"')
+    await expect.poll(() => markedBytes(page)).toBe('"name":"··"')
     await row(page, 6).click()
     await expect.poll(() => page.locator('.tree').textContent()).toContain('not JSON')
-    expect(await page.locator('#bytes .hex').textContent()).toBe('7bfffe0a')
-    expect(await page.locator('#bytes .hex .found-error').textContent()).toBe('ff')
+    await expect.poll(() => page.locator('#bytes .hex').textContent()).toBe('7bfffe0a')
+    await expect.poll(() => page.locator('#bytes .hex .found-error').textContent()).toBe('ff')
   })
 
   it('plots latency with percentiles', async () => {
@@ -282,21 +291,18 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     await expect.poll(clicked).toContain('initialize')
     await canvas.focus()
     await page.keyboard.press('+')
-    expect(await page.getByRole('button', { name: 'Show all' }).isVisible()).toBe(true)
+    await expect.poll(() => page.getByRole('button', { name: 'Show all' }).isVisible()).toBe(true)
     await page.keyboard.press('Home')
-    expect(await page.getByRole('button', { name: 'Show all' }).count()).toBe(0)
+    await expect.poll(() => page.getByRole('button', { name: 'Show all' }).count()).toBe(0)
   })
 
   it('shows what was negotiated', async () => {
     const page = await place.show(sampleCapture().toString(), '&panel=session')
     await expect.poll(() => page.locator('.session').textContent()).toContain('example-host 2.1.0')
     const chips = page.getByRole('list', { name: 'Capabilities of the server' })
-    expect(await chips.getByRole('listitem').allTextContents()).toEqual([
-      'tools',
-      'tools.listChanged',
-      'resources',
-      'logging',
-    ])
+    await expect
+      .poll(() => chips.getByRole('listitem').allTextContents())
+      .toEqual(['tools', 'tools.listChanged', 'resources', 'logging'])
   })
 
   it.each(['light', 'dark'] as const)(
@@ -305,14 +311,14 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
       const page = await place.show(sampleCapture().toString(), '', { colorScheme: scheme })
       const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
       const colors = { light: 'rgb(255, 255, 255)', dark: 'rgb(20, 22, 26)' }
-      expect(await background()).toBe(colors[scheme])
+      await expect.poll(() => background()).toBe(colors[scheme])
       const button = page.getByRole('button', { name: / theme$/ })
       await button.click()
-      expect(await background()).toBe(colors.light)
+      await expect.poll(() => background()).toBe(colors.light)
       await button.click()
-      expect(await background()).toBe(colors.dark)
+      await expect.poll(() => background()).toBe(colors.dark)
       await page.reload()
-      expect(await background()).toBe(colors.dark)
+      await expect.poll(() => background()).toBe(colors.dark)
     },
   )
 
@@ -327,6 +333,6 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
         .map((element) => element.outerHTML.slice(0, 80)),
     )
     expect(outside).toEqual([])
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width)
+    await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBe(width)
   })
 })
