@@ -66,8 +66,8 @@ const BOM = [0xef, 0xbb, 0xbf] as const
 const HEADER_START = /^content-(?:length|type)/i
 const HEADER = /^[\w!#$%&'*+.^`|~-]+[ \t]*:/
 const HEADER_LINE = /^content-(?:length|type)\s*:/i
-/** One line of printable ASCII that begins like a JSON message. */
-const LINE = /^\{[\x20-\x7e]*\n$/
+/** A line that begins like a message, without control characters. */
+const LINE = /^\{[^\u0000-\u001f]*\n$/
 /** Maximum bytes of a message that is decoded. */
 const MAX_MESSAGE = 64 * 1024 * 1024
 /** Bytes of a longer message that are kept until its end. */
@@ -112,14 +112,16 @@ export class FrameParser {
   }
 
   /**
-   * The same for bytes that are the UTF-8 of a text. Almost every chunk is one line of ASCII, which needs no decoding;
-   * returns undefined for anything else, and has not read it.
+   * The same for bytes that are the UTF-8 of a text. Almost every chunk is one line, which needs no decoding; returns
+   * undefined for anything else, and has not read it.
    */
   pushLine(text: string, offset: number, ns: number): Frame | undefined {
     const isNext = offset === this.#position && this.#position === this.#start
     if (!isNext || this.#framing !== 'lines' || this.#afterGap || !LINE.test(text)) return undefined
+    const length = utf8Length(text)
+    if (length === undefined) return undefined
     const start = this.#start
-    const end = start + text.length
+    const end = start + length
     this.#start = end
     this.#position = end
     this.#ns = ns
@@ -342,4 +344,23 @@ export class FrameParser {
 
 function isBlank(line: string): boolean {
   return /^[ \t\r]*$/.test(line)
+}
+
+/** The bytes of a text in UTF-8; undefined if it has half of a surrogate pair, which UTF-8 does not have. */
+function utf8Length(text: string): number | undefined {
+  let length = text.length
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code < 0x80) continue
+    if (code < 0x8_00) length++
+    else if (code < 0xd8_00 || code > 0xdf_ff) length += 2
+    else {
+      const next = text.charCodeAt(i + 1)
+      if (code > 0xdb_ff || !(next >= 0xdc_00 && next <= 0xdf_ff)) return undefined
+      // Two code units are four bytes.
+      length += 2
+      i++
+    }
+  }
+  return length
 }

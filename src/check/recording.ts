@@ -29,7 +29,9 @@ export class Durations {
     if (kind !== 'response' || dir !== 'out' || duration === undefined || method === '') return
     if (++this.#count > MAX_DURATIONS) return
     const name = `${method} ${target}`.trim()
-    this.groups.set(name, [...(this.groups.get(name) ?? []), duration / 1e6])
+    const group = this.groups.get(name) ?? []
+    group.push(duration / 1e6)
+    this.groups.set(name, group)
   }
 }
 

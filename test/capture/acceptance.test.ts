@@ -78,6 +78,7 @@ describe('a line of ASCII', () => {
       '{"e"',
       ':1}\n',
       '{"f":1}\n',
+      '{"日本":"😀 \u007f"}\n',
     ]
     const whole = new FrameParser('in')
     const quick = new FrameParser('in')
@@ -92,7 +93,8 @@ describe('a line of ASCII', () => {
       offset += bytes.length
     }
     // The first line decides the framing.
-    expect(taken).toBe(1)
+    expect(taken).toBe(3)
+    expect(quick.pushLine('{"\ud83d":1}\n', offset, 9)).toBeUndefined()
     expect(quick.pushLine('{"g":1}\n', offset + 5, 9)).toBeUndefined()
   })
 })
