@@ -123,7 +123,8 @@ class Reader {
           node,
           `${truncateJson(source)} would be read as ${value}; put it in quotes if it is a text`,
         )
-      return value
+      // JSON.stringify writes -0 as 0.
+      return value === 0 ? 0 : value
     }
     if (typeof value !== 'string') throw this.#at(node, 'this is not a value of JSON')
     if (this.#strict && plain && AMBIGUOUS.test(value))
