@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import fc from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { Analysis } from '../../src/capture/analysis.js'
 import { type Direction, chunkRecord } from '../../src/capture/format.js'

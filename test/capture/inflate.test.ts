@@ -1,5 +1,5 @@
 import { deflateRawSync, deflateSync, gzipSync, constants, createGzip } from 'node:zlib'
-import fc from 'fast-check'
+import fc from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { Inflate, InflateError } from '../../src/capture/inflate.js'
 

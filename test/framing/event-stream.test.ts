@@ -1,5 +1,5 @@
 import { type EventSourceMessage, createParser } from 'eventsource-parser'
-import fc from 'fast-check'
+import fc from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import {
   EventStreamParser,

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import fc from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { Framer, type Framing } from '../../src/framing/detect.js'
 import type { Frame } from '../../src/framing/frame.js'
