@@ -1,4 +1,4 @@
-import fc from '../fast-check.js'
+import fc, { runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { type JsonNode, bytesBefore, nodeAt, parseJson } from '../../src/capture/json.js'
 
@@ -29,7 +29,7 @@ describe('JSON with positions', () => {
         const { node } = parseJson(text)
         expect(node === undefined ? {} : { value: node.value }).toEqual(parsedByRuntime(text))
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     )
   })
 
