@@ -16,7 +16,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/programs.ts'],
-    setupFiles: ['test/quiet.ts', 'test/official/setup.ts'],
+    setupFiles: ['test/quiet.ts', 'test/setup.ts'],
     reporters: [new QuietReporter()],
     // The output of a test is shown if it fails.
     silent: 'passed-only',

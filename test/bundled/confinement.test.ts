@@ -371,7 +371,9 @@ describe('confinement for arbitrary trees and paths', () => {
           },
         ),
         // Stops in time also on a slow machine.
-        thorough ? { numRuns: 5000, interruptAfterTimeLimit: SECONDS * 1000 } : { numRuns: runs(150) },
+        thorough
+          ? { numRuns: 5000, interruptAfterTimeLimit: SECONDS * 1000 }
+          : { numRuns: runs(150) },
       )
       expect(fingerprint(outside)).toBe(before)
       console.log(

@@ -1,15 +1,16 @@
+import { expect } from 'vitest'
 import { type Channel, type Exchange, rerouted } from '../../src/jsonrpc/channel.js'
 import { StatelessExchange } from '../../src/transports/http/stateless-exchange.js'
 import { HttpSession } from '../../src/transports/http/session.js'
 import { MemoryChannel } from '../../src/transports/memory.js'
 import { StreamChannel } from '../../src/transports/streams.js'
+import { afterEveryTest } from '../after-every-test.js'
 import { hostileServers } from './hostile.js'
 import { SchemaValidator } from './schema-validator.js'
 
 /* Every message that crosses a channel in any test is validated against the official schemas. */
 
-/** What the messages of the current test violate. */
-export const violations: string[] = []
+const violations: string[] = []
 const validators = new WeakMap<Channel, SchemaValidator>()
 
 function validatorOf(channel: Channel): SchemaValidator {
@@ -62,3 +63,5 @@ for (const { prototype } of [StreamChannel, MemoryChannel, HttpSession, Stateles
     })
   }
 }
+
+afterEveryTest(() => expect(violations.splice(0)).toEqual([]))
