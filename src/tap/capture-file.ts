@@ -2,6 +2,7 @@ import { type Stats, closeSync, constants, openSync, statSync, write, writeSync 
 import {
   type CaptureRecord,
   type Direction,
+  type EventRecord,
   type Transport,
   captureHeader,
   encodeRecord,
@@ -9,9 +10,9 @@ import {
 import { VERSION } from '../version.js'
 import { type RecordedBytes, encodeBytes, encodedSize } from './chunk-encoder.js'
 
-/** Bytes that wait for the disk; beyond that, they are dropped from the capture. */
+/** Bytes that wait to be encoded, because the disk is slow; beyond that, they are dropped from the capture. */
 const MAX_WAITING = 32 * 1024 * 1024
-/** An event of HTTP counts as so many bytes. */
+/** An event of HTTP counts as so many bytes, and those of its headers. */
 const EVENT_BYTES = 1024
 /** Milliseconds to collect records for one write, and the bytes that are written at once. */
 const FLUSH_DELAY = 20
@@ -44,19 +45,27 @@ export class CaptureFile {
   readonly #options: CaptureFileOptions
   readonly #origin = performance.now()
   #descriptor: number | undefined
-  /** What is to be encoded and written. Encoding is deferred, so that bytes are forwarded first. */
+  /** What is to be encoded, and the bytes of memory that each counts for. It is encoded when what was read is forwarded. */
   #queue: Entry[] = []
-  /** Reused: only one write is in progress. */
-  #batch = Buffer.alloc(0)
+  #weights: number[] = []
   #waiting = 0
+  /** Encoded records to be written, up to `#filled`; and the other buffer, which may be being written. */
+  #batch = Buffer.alloc(0)
+  #spare = Buffer.alloc(0)
+  #filled = 0
+  /** Bytes that were encoded. */
   #size = 0
-  #writing = false
+  #isWriting = false
+  #encoding: ReturnType<typeof setImmediate> | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   readonly #flushSync = () => {
     if (this.#descriptor === undefined) return
     try {
-      for (let data = this.#encode(); data.length > 0; data = this.#encode())
-        writeSync(this.#descriptor, data)
+      do {
+        this.#encode()
+        writeSync(this.#descriptor, this.#batch, 0, this.#filled)
+        this.#filled = 0
+      } while (this.#queue.length > 0)
     } catch {
       // There is nobody left to be told.
     }
@@ -76,32 +85,42 @@ export class CaptureFile {
     } catch (error) {
       options.failed(error as Error) // thrown by node:fs
     }
-    this.#add(captureHeader(new Date(), `ccmcp ${VERSION}`, options.transport))
+    this.#add(captureHeader(new Date(), `ccmcp ${VERSION}`, options.transport), 0)
     // If this process ends early, by an error.
     process.on('exit', this.#flushSync)
   }
 
+  /** Nanoseconds since the start of the capture. */
+  get now(): number {
+    return Math.round((performance.now() - this.#origin) * 1e6)
+  }
+
   /** Records bytes that were read. They must not be changed afterwards. */
   bytes(source: Source, bytes: Uint8Array): void {
-    const ns = this.#ns()
     const offset = this.#offsets[source]
     this.#offsets[source] += bytes.length
-    this.#limited({ type: 'bytes', source, ns, offset, bytes }, source, bytes.length)
+    const entry: Entry = { type: 'bytes', source, ns: this.now, offset, bytes, exchange: undefined }
+    this.#limited(entry, bytes.length, source, bytes.length)
   }
 
   /** Records bytes of the body of an HTTP request (`in`) or response (`out`). */
   body(exchange: number, source: Direction, offset: number, bytes: Uint8Array): void {
-    const entry = { type: 'bytes', source, ns: this.#ns(), offset, bytes, exchange } as const
-    this.#limited(entry, source, bytes.length)
+    const entry: Entry = { type: 'bytes', source, ns: this.now, offset, bytes, exchange }
+    this.#limited(entry, bytes.length, source, bytes.length)
   }
 
   event(event: string, members: Readonly<Record<string, unknown>> = {}): void {
-    this.#add({ type: 'event', event, ns: this.#ns(), ...members })
+    this.#add({ type: 'event', event, ns: this.now, ...members }, 0)
   }
 
   /** Records an event of an HTTP exchange or connection. There may be any number of them, so they are limited like bytes. */
   httpEvent(event: string, members: Readonly<Record<string, unknown>>): void {
-    this.#limited({ type: 'event', event, ns: this.#ns(), ...members }, 'events', 1)
+    this.httpRecord({ type: 'event', event, ns: this.now, ...members })
+  }
+
+  /** The same for a complete record; `size`: the bytes of its headers. */
+  httpRecord(record: EventRecord, size = 0): void {
+    this.#limited(record, EVENT_BYTES + size, 'events', 1)
   }
 
   /** Writes the rest; resolves when that is done, has failed, or takes too long. */
@@ -112,28 +131,22 @@ export class CaptureFile {
     await new Promise<void>((resolve) => {
       timer = setTimeout(resolve, CLOSE_TIMEOUT)
       this.#drained = resolve
+      this.#encode()
       this.#flush()
     })
     clearTimeout(timer)
     this.#end()
-    this.#queue = []
-  }
-
-  #ns(): number {
-    return Math.round((performance.now() - this.#origin) * 1e6)
   }
 
   /** Adds an entry, if there is room; otherwise it is counted as dropped. */
-  #limited(entry: Entry, kind: Dropped, count: number): void {
+  #limited(entry: Entry, weight: number, kind: Dropped, count: number): void {
     if (this.#descriptor === undefined) return
-    const weight = weightOf(entry)
     // What waits counts as well; once it is full, it stays so.
     this.#isFull ||= this.#size + this.#waiting >= this.#options.maxBytes
     if (this.#isFull) return this.#drop(kind, count, 'the maximum size')
     if (this.#waiting + weight > MAX_WAITING) return this.#drop(kind, count, 'the disk is too slow')
     this.#isDropping = false
-    this.#waiting += weight
-    this.#add(entry)
+    this.#add(entry, weight)
   }
 
   #drop(kind: Dropped, count: number, reason: string): void {
@@ -143,73 +156,77 @@ export class CaptureFile {
     this.event('dropped', { reason, ...this.#dropped })
   }
 
-  #add(entry: Entry): void {
+  #add(entry: Entry, weight: number): void {
     if (this.#descriptor === undefined) return
     this.#queue.push(entry)
-    if (!this.#writing) this.#schedule()
+    this.#weights.push(weight)
+    this.#waiting += weight
+    this.#encoding ??= setImmediate(() => {
+      this.#encoding = undefined
+      this.#encode()
+      this.#proceed()
+    })
   }
 
-  #schedule(): void {
-    this.#timer ??= setTimeout(() => this.#flush(), FLUSH_DELAY)
-  }
-
-  #flush(): void {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    if (this.#writing) return
-    if (this.#queue.length === 0 || this.#descriptor === undefined) {
-      this.#drained?.()
-      return
-    }
-    this.#writing = true
-    const before = this.#waiting
-    const data = this.#encode()
-    const count = before - this.#waiting
-    // Until it is written, it still waits.
-    this.#waiting = before
-    this.#size += data.length
-    this.#write(data, count)
-  }
-
-  /** Encodes the first entries of the queue, as many as fit, and removes them. */
-  #encode(): Buffer {
-    let at = 0
+  /** Encodes the first entries of the queue, as many as fit into the batch. */
+  #encode(): void {
     let count = 0
     for (const entry of this.#queue) {
       const line = entry.type === 'bytes' ? '' : encodeRecord(entry)
       const size = entry.type === 'bytes' ? encodedSize(entry) : line.length * MAX_UTF8
-      if (at + size > this.#batch.length) {
-        if (count > 0) break
+      if (this.#filled + size > this.#batch.length) {
+        if (this.#filled > 0) break
         this.#batch = Buffer.allocUnsafeSlow(Math.max(size, BATCH_BYTES))
       }
-      if (entry.type === 'bytes') {
-        at = encodeBytes(entry, this.#batch, at)
-      } else at += this.#batch.write(line, at)
-      this.#waiting -= weightOf(entry)
-      count++
+      const start = this.#filled
+      if (entry.type === 'bytes') this.#filled = encodeBytes(entry, this.#batch, start)
+      else this.#filled += this.#batch.write(line, start)
+      this.#size += this.#filled - start
+      this.#waiting -= this.#weights[count++] ?? 0
     }
     this.#queue.splice(0, count)
-    return this.#batch.subarray(0, at)
+    this.#weights.splice(0, count)
   }
 
-  /** Writes all of `data`, which stands for `count` recorded bytes. */
-  #write(data: Buffer, count: number): void {
+  /** Decides when the batch is written. Less than a full one waits: each write costs about as much as forwarding a message. */
+  #proceed(): void {
+    const isFull = this.#queue.length > 0
+    if (isFull || this.#drained !== undefined) this.#flush()
+    else if (this.#filled > 0) this.#timer ??= setTimeout(() => this.#flush(), FLUSH_DELAY)
+  }
+
+  /** Writes the batch; the other buffer is filled meanwhile. */
+  #flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (this.#isWriting) return
+    if (this.#filled === 0 || this.#descriptor === undefined) {
+      this.#drained?.()
+      return
+    }
+    this.#isWriting = true
+    const data = this.#batch.subarray(0, this.#filled)
+    ;[this.#batch, this.#spare] = [this.#spare, this.#batch]
+    this.#filled = 0
+    this.#write(data)
+  }
+
+  /** Writes all of `data`. */
+  #write(data: Buffer): void {
     if (this.#descriptor === undefined) return
     write(this.#descriptor, data, 0, data.length, null, (error, written) => {
       if (error !== null) return this.#fail(error)
-      if (written < data.length) return this.#write(data.subarray(written), count)
-      this.#writing = false
-      this.#waiting -= count
-      // Less than a batch is collected for a while: each write costs about as much as forwarding a message.
-      if (this.#drained !== undefined || this.#waiting >= BATCH_BYTES) this.#flush()
-      else if (this.#queue.length > 0) this.#schedule()
+      if (written < data.length) return this.#write(data.subarray(written))
+      this.#isWriting = false
+      if (this.#spare.length > BATCH_BYTES) this.#spare = Buffer.alloc(0)
+      this.#encode()
+      this.#proceed()
     })
   }
 
   #fail(error: Error): void {
     this.#end()
-    this.#queue = []
-    this.#writing = false
+    this.#isWriting = false
     this.#options.failed(error)
     this.#drained?.()
   }
@@ -223,13 +240,10 @@ export class CaptureFile {
       // The file system reports the errors of earlier writes here; the capture ends in any case.
     }
     this.#descriptor = undefined
+    this.#queue = []
+    this.#weights = []
+    this.#filled = 0
   }
-}
-
-/** Bytes of memory that an entry is counted for. Events that are not limited are few. */
-function weightOf(entry: Entry): number {
-  if (entry.type === 'bytes') return entry.bytes.length
-  return 'exchange' in entry || 'connection' in entry ? EVENT_BYTES : 0
 }
 
 /** Opens a new file that only its owner can read. An existing file is kept: the new one gets a number. A pipe or a device is written to. */
