@@ -1,4 +1,6 @@
 import { type Stats, closeSync, constants, openSync, statSync, write, writeSync } from 'node:fs'
+// The global of the same name is looked up by a function.
+import { performance } from 'node:perf_hooks'
 import {
   type CaptureRecord,
   type Direction,
@@ -58,6 +60,11 @@ export class CaptureFile {
   #isWriting = false
   #encoding: ReturnType<typeof setImmediate> | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
+  readonly #turn = () => {
+    this.#encoding = undefined
+    this.#encode()
+    this.#proceed()
+  }
   readonly #flushSync = () => {
     if (this.#descriptor === undefined) return
     try {
@@ -161,11 +168,7 @@ export class CaptureFile {
     this.#queue.push(entry)
     this.#weights.push(weight)
     this.#waiting += weight
-    this.#encoding ??= setImmediate(() => {
-      this.#encoding = undefined
-      this.#encode()
-      this.#proceed()
-    })
+    this.#encoding ??= setImmediate(this.#turn)
   }
 
   /** Encodes the first entries of the queue, as many as fit into the batch. */

@@ -135,10 +135,8 @@ export class HttpTap {
   }
 
   #connected(socket: Socket): void {
-    const { server, ca, prepare, capture } = this.#options
-    const settings = { keepAlive: true, maxSockets: 1, ...(ca === undefined ? {} : { ca }) }
-    const agent = server.protocol === 'https:' ? new SecureAgent(settings) : new Agent(settings)
-    prepare?.(agent)
+    const { capture } = this.#options
+    const agent = agentOf(this.#options)
     const id = ++this.#connectionCount
     const exchanges: TappedExchange[] = []
     const connection: Connection = {
@@ -183,6 +181,21 @@ export class HttpTap {
     if (!upstream.connecting) established()
     else upstream.once('encrypted' in upstream ? 'secureConnect' : 'connect', established)
   }
+}
+
+/** Node makes a name of the options of each request, to find connections for it. Here all are to the same server. */
+const nameOfAll = () => 'server'
+/** Node closes a connection when the server's Keep-Alive header says so. The client may know better. */
+const always = () => true
+
+/** Keeps one connection to the server until one side closes it. */
+function agentOf({ server, ca, prepare }: HttpTapOptions): Agent {
+  const settings = { keepAlive: true, maxSockets: 1, ...(ca === undefined ? {} : { ca }) }
+  const agent = server.protocol === 'https:' ? new SecureAgent(settings) : new Agent(settings)
+  agent.getName = nameOfAll
+  agent.keepSocketAlive = always
+  prepare?.(agent)
+  return agent
 }
 
 function contextOf({ server, capture }: HttpTapOptions, local: string): TapContext {

@@ -98,6 +98,18 @@ describe('the HTTP tap', () => {
     expect((await tap.events('connect')).length).toBe(1)
   })
 
+  it('keeps a connection that the server would soon close', async () => {
+    const { server, client } = await connected()
+    for (const path of ['/1', '/2']) {
+      client.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+      const peer = await server.connection()
+      await peer.until((text) => text.includes(`GET ${path} `) && text.endsWith('\r\n\r\n'))
+      peer.write(`HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1\r\nContent-Length: 2\r\n\r\n${path}`)
+      await client.until(ends(path))
+    }
+    expect(server.accepted.length).toBe(1)
+  })
+
   it('closes the connection to the server when the client does', async () => {
     const { server, tap, client } = await connected()
     client.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
@@ -405,6 +417,29 @@ describe('the HTTP tap', () => {
       received += bytes.length
     }
     expect((await tap.body(1, 'out')).equals(Buffer.alloc(total, 'x'))).toBe(true)
+  })
+
+  it('pauses an upload while the server does not read', async () => {
+    const { server, tap, client } = await connected()
+    const total = 32 * 1024 * 1024
+    client.write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${total}\r\n\r\n`)
+    const peer = await server.connection()
+    await peer.until(ends('\r\n\r\n'))
+    peer.socket.pause()
+    client.socket.write(Buffer.alloc(total, 'x'))
+    for (let before = -1, same = 0; same < 20 && client.socket.writableLength > 0;) {
+      await delay(5)
+      same = before === client.socket.writableLength ? same + 1 : 0
+      before = client.socket.writableLength
+    }
+    expect(client.socket.writableLength).toBeGreaterThan(total / 2)
+    peer.socket.removeAllListeners('data')
+    peer.socket.resume()
+    for (let received = 0; received < total;) {
+      const [bytes] = (await once(peer.socket, 'data')) as [Buffer]
+      received += bytes.length
+    }
+    expect((await tap.body(1, 'in')).equals(Buffer.alloc(total, 'x'))).toBe(true)
   })
 
   it('ends streams and connections when it is closed, and says so', async () => {
