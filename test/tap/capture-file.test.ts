@@ -1,7 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { CaptureReader, type CaptureRecord } from '../../src/capture/format.js'
 import { CaptureFile } from '../../src/tap/capture-file.js'
@@ -23,18 +22,21 @@ function made() {
 
 const MEGABYTE = 1024 * 1024
 
-it('writes each record soon, also while another one is being written', async () => {
-  const { capture, records } = made()
-  for (let count = 1; count <= 5; count++) {
-    capture.body(count, 'in', 0, Buffer.alloc(MEGABYTE, 'x'))
-    capture.event('first', { count })
-    // In the same turn, the next one, and whenever the others are being written.
-    await new Promise(setImmediate)
-    capture.event('second', { count })
-  }
-  while (records().length < 16) await delay(5)
-  expect(records().filter(({ type }) => type === 'chunk')).toHaveLength(5)
-})
+it(
+  'writes each record soon, also while another one is being written',
+  { timeout: 30_000 },
+  async () => {
+    const { capture, records } = made()
+    for (let count = 1; count <= 5; count++) {
+      capture.body(count, 'in', 0, Buffer.alloc(MEGABYTE, 'x'))
+      capture.event('first', { count })
+      await new Promise(setImmediate)
+      capture.event('second', { count })
+    }
+    await expect.poll(() => records().length, { timeout: 20_000 }).toBe(16)
+    expect(records().filter(({ type }) => type === 'chunk')).toHaveLength(5)
+  },
+)
 
 it('keeps the order of records over several batches', async () => {
   const { capture, records } = made()
