@@ -12,7 +12,7 @@ import {
 import { VERSION } from '../version.js'
 import { type RecordedBytes, encodeBytes, encodedSize } from './chunk-encoder.js'
 
-/** Bytes that wait to be encoded, because the disk is slow; beyond that, they are dropped from the capture. */
+/** Bytes that wait for the disk; beyond that, they are dropped from the capture. */
 const MAX_WAITING = 32 * 1024 * 1024
 /** An event of HTTP counts as so many bytes, and those of its headers. */
 const EVENT_BYTES = 1024
@@ -47,32 +47,23 @@ export class CaptureFile {
   readonly #options: CaptureFileOptions
   readonly #origin = performance.now()
   #descriptor: number | undefined
-  /** What is to be encoded, and the bytes of memory that each counts for. It is encoded when what was read is forwarded. */
+  /** What is to be encoded and written. Encoding is deferred, so that bytes are forwarded first. */
   #queue: Entry[] = []
+  /** The bytes of memory that each of the queue counts for. Events that are not limited are few, and count for nothing. */
   #weights: number[] = []
-  #waiting = 0
-  /** Encoded records to be written, up to `#filled`; and the other buffer, which may be being written. */
+  /** Reused: only one write is in progress. */
   #batch = Buffer.alloc(0)
-  #spare = Buffer.alloc(0)
-  #filled = 0
-  /** Bytes that were encoded. */
+  #waiting = 0
   #size = 0
-  #isWriting = false
-  #encoding: ReturnType<typeof setImmediate> | undefined
+  #writing = false
   #timer: ReturnType<typeof setTimeout> | undefined
-  readonly #turn = () => {
-    this.#encoding = undefined
-    this.#encode()
-    this.#proceed()
-  }
   readonly #flushSync = () => {
     if (this.#descriptor === undefined) return
+    // What is being written must not be overwritten.
+    if (this.#writing) this.#batch = Buffer.alloc(0)
     try {
-      do {
-        this.#encode()
-        writeSync(this.#descriptor, this.#batch, 0, this.#filled)
-        this.#filled = 0
-      } while (this.#queue.length > 0)
+      for (let data = this.#encode(); data.length > 0; data = this.#encode())
+        writeSync(this.#descriptor, data)
     } catch {
       // There is nobody left to be told.
     }
@@ -138,7 +129,6 @@ export class CaptureFile {
     await new Promise<void>((resolve) => {
       timer = setTimeout(resolve, CLOSE_TIMEOUT)
       this.#drained = resolve
-      this.#encode()
       this.#flush()
     })
     clearTimeout(timer)
@@ -168,68 +158,70 @@ export class CaptureFile {
     this.#queue.push(entry)
     this.#weights.push(weight)
     this.#waiting += weight
-    this.#encoding ??= setImmediate(this.#turn)
+    if (!this.#writing) this.#schedule()
   }
 
-  /** Encodes the first entries of the queue, as many as fit into the batch. */
-  #encode(): void {
+  #schedule(): void {
+    this.#timer ??= setTimeout(() => this.#flush(), FLUSH_DELAY)
+  }
+
+  #flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    if (this.#writing) return
+    if (this.#queue.length === 0 || this.#descriptor === undefined) {
+      this.#drained?.()
+      return
+    }
+    this.#writing = true
+    const before = this.#waiting
+    const data = this.#encode()
+    const count = before - this.#waiting
+    // Until it is written, it still waits.
+    this.#waiting = before
+    this.#size += data.length
+    this.#write(data, count)
+  }
+
+  /** Encodes the first entries of the queue, as many as fit, and removes them. */
+  #encode(): Buffer {
+    let at = 0
     let count = 0
     for (const entry of this.#queue) {
       const line = entry.type === 'bytes' ? '' : encodeRecord(entry)
       const size = entry.type === 'bytes' ? encodedSize(entry) : line.length * MAX_UTF8
-      if (this.#filled + size > this.#batch.length) {
-        if (this.#filled > 0) break
+      if (at + size > this.#batch.length) {
+        if (count > 0) break
         this.#batch = Buffer.allocUnsafeSlow(Math.max(size, BATCH_BYTES))
       }
-      const start = this.#filled
-      if (entry.type === 'bytes') this.#filled = encodeBytes(entry, this.#batch, start)
-      else this.#filled += this.#batch.write(line, start)
-      this.#size += this.#filled - start
-      this.#waiting -= this.#weights[count++] ?? 0
+      if (entry.type === 'bytes') {
+        at = encodeBytes(entry, this.#batch, at)
+      } else at += this.#batch.write(line, at)
+      this.#waiting -= this.#weights[count] ?? 0
+      count++
     }
     this.#queue.splice(0, count)
     this.#weights.splice(0, count)
+    return this.#batch.subarray(0, at)
   }
 
-  /** Decides when the batch is written. Less than a full one waits: each write costs about as much as forwarding a message. */
-  #proceed(): void {
-    const isFull = this.#queue.length > 0
-    if (isFull || this.#drained !== undefined) this.#flush()
-    else if (this.#filled > 0) this.#timer ??= setTimeout(() => this.#flush(), FLUSH_DELAY)
-  }
-
-  /** Writes the batch; the other buffer is filled meanwhile. */
-  #flush(): void {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    if (this.#isWriting) return
-    if (this.#filled === 0 || this.#descriptor === undefined) {
-      this.#drained?.()
-      return
-    }
-    this.#isWriting = true
-    const data = this.#batch.subarray(0, this.#filled)
-    ;[this.#batch, this.#spare] = [this.#spare, this.#batch]
-    this.#filled = 0
-    this.#write(data)
-  }
-
-  /** Writes all of `data`. */
-  #write(data: Buffer): void {
+  /** Writes all of `data`, which stands for `count` recorded bytes. */
+  #write(data: Buffer, count: number): void {
     if (this.#descriptor === undefined) return
     write(this.#descriptor, data, 0, data.length, null, (error, written) => {
       if (error !== null) return this.#fail(error)
-      if (written < data.length) return this.#write(data.subarray(written))
-      this.#isWriting = false
-      if (this.#spare.length > BATCH_BYTES) this.#spare = Buffer.alloc(0)
-      this.#encode()
-      this.#proceed()
+      if (written < data.length) return this.#write(data.subarray(written), count)
+      this.#writing = false
+      this.#waiting -= count
+      // Less than a batch is collected for a while: each write costs about as much as forwarding a message.
+      if (this.#drained !== undefined || this.#waiting >= BATCH_BYTES) this.#flush()
+      else if (this.#queue.length > 0) this.#schedule()
     })
   }
 
   #fail(error: Error): void {
     this.#end()
-    this.#isWriting = false
+    this.#writing = false
     this.#options.failed(error)
     this.#drained?.()
   }
@@ -245,7 +237,6 @@ export class CaptureFile {
     this.#descriptor = undefined
     this.#queue = []
     this.#weights = []
-    this.#filled = 0
   }
 }
 
