@@ -17,6 +17,7 @@ export class BodyForwarder {
   readonly #rewriter: EndpointRewriter | undefined
   #offset = 0
   #hasWritten = false
+  #hasEnded = false
 
   constructor(
     from: IncomingMessage,
@@ -36,9 +37,13 @@ export class BodyForwarder {
 
   /** `ended` is called at the end of the body. */
   start(ended: (dir: Direction) => void): void {
-    this.#from.on('data', (bytes: Buffer) => this.#forward(bytes))
+    this.#from.on('data', (bytes: Buffer) => {
+      this.#forward(bytes)
+      if (this.#hasEnded) ended(this.#dir)
+    })
     this.#from.on('end', () => {
-      this.#finish(this.#rewriter?.end())
+      if (this.#hasEnded) return
+      this.#end(this.#rewriter?.end())
       ended(this.#dir)
     })
     // A head is sent with the first bytes of the body, if they are there; otherwise on its own.
@@ -50,8 +55,8 @@ export class BodyForwarder {
   #forward(bytes: Buffer): void {
     if (this.#rewriter !== undefined) return this.#rewrite(this.#rewriter, bytes)
     const isLast = this.#from.complete && this.#from.readableLength === 0
-    // At once with the end, if that is known: it is one write, and one turn of the event loop less.
-    if (isLast) this.#finish(bytes)
+    // A small body and its end are sent at once.
+    if (isLast) this.#end(bytes)
     else this.#write(bytes)
     this.#record(bytes)
   }
@@ -73,9 +78,10 @@ export class BodyForwarder {
     to.once('drain', () => this.#from.resume())
   }
 
-  #finish(bytes?: Buffer): void {
+  #end(bytes?: Buffer): void {
     const to = this.#to
     this.#hasWritten = true
+    this.#hasEnded = true
     if (to.writableEnded) return
     const { rawTrailers } = this.#from
     if (rawTrailers.length > 0) to.addTrailers(pairsOf(rawTrailers))

@@ -54,6 +54,10 @@ describe('the HTTP tap', () => {
     expect(answer?.['changes']).toBeUndefined()
     expect((await tap.body(1, 'in')).equals(body)).toBe(true)
     expect([...(await tap.body(1, 'out'))]).toEqual([1, 2, 255])
+    expect(await tap.events('end', 'aborted')).toMatchObject([
+      { event: 'end', exchange: 1, dir: 'in' },
+      { event: 'end', exchange: 1, dir: 'out' },
+    ])
   })
 
   it('forwards chunked bodies as they come, with trailers', async () => {
