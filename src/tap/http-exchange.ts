@@ -42,8 +42,8 @@ export interface TapContext {
 export interface TappedConnection {
   readonly id: number
   readonly agent: Agent
-  /** Gets each new connection to the server. */
-  readonly connected: (socket: Socket) => void
+  /** Gets the connection to the server of each request. */
+  readonly reached: (socket: Socket) => void
 }
 
 const ignore = () => {}
@@ -107,9 +107,7 @@ export class TappedExchange {
     const { list, changes } = forwardedRequest(rawHeaders, host, httpVersion === '1.0')
     const path = absolute === null ? url : url.slice(absolute[0].length) || '/'
     const upstream = this.#send(connection.agent, path, list)
-    upstream.on('socket', (socket) => {
-      if (!upstream.reusedSocket) connection.connected(socket)
-    })
+    upstream.on('socket', connection.reached)
     this.#recordRequest(connection.id, changes)
     this.#forward(this.#request, upstream, 'in')
   }

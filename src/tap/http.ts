@@ -139,11 +139,16 @@ export class HttpTap {
     const agent = agentOf(this.#options)
     const id = ++this.#connectionCount
     const exchanges: TappedExchange[] = []
+    let known: Socket | undefined
     const connection: Connection = {
       id,
       agent,
       exchanges,
-      connected: (upstream) => this.#follow(upstream, socket, connection),
+      reached: (upstream) => {
+        if (upstream === known) return
+        known = upstream
+        this.#follow(upstream, socket, connection)
+      },
       closed: (exchange) => {
         exchanges.splice(exchanges.indexOf(exchange), 1)
         if (this.#idle !== undefined && this.#active().length === 0) this.#idle()

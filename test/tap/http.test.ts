@@ -102,6 +102,31 @@ describe('the HTTP tap', () => {
     expect((await tap.events('connect')).length).toBe(1)
   })
 
+  it('sends pipelined requests over one connection, one after the other', async () => {
+    const { server, tap, client } = await connected()
+    const count = 20
+    const warnings: Error[] = []
+    const warned = (warning: Error) => warnings.push(warning)
+    process.on('warning', warned)
+    client.write(
+      Array.from(
+        { length: count },
+        (_, i) => `POST /${i} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}`,
+      ).join(''),
+    )
+    const peer = await server.connection()
+    for (let i = 0; i < count; i++) {
+      const requests = await peer.until((text) => text.split('{}').length > i + 1)
+      expect(requests.split('{}')).toHaveLength(i + 2)
+      peer.write(`HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{${i % 10}}`)
+    }
+    await client.until((text) => text.split('HTTP/1.1 200').length > count && text.endsWith('{9}'))
+    expect(server.accepted.length).toBe(1)
+    expect(await tap.events('connect')).toHaveLength(1)
+    process.off('warning', warned)
+    expect(warnings).toEqual([])
+  })
+
   it('keeps a connection that the server would soon close', async () => {
     const { server, client } = await connected()
     for (const path of ['/1', '/2']) {
