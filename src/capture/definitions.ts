@@ -1,6 +1,7 @@
 import { isObject } from '../schema/issue.js'
-import { type JsonNode, memberOf } from './json.js'
-import { type Message, valueAt } from './messages.js'
+import type { JsonNode } from './json.js'
+import { memberOf, valueAt } from './lazy-json.js'
+import type { Message } from './messages.js'
 import type { Link, Operation } from './operations.js'
 
 /** The kinds of definitions: the method that lists them, the member of its result, and the member that identifies one. */
@@ -61,7 +62,7 @@ export class Definitions {
     if (kind === undefined) return undefined
     if (message.kind === 'request' && valueAt(message.params, 'cursor') !== undefined)
       this.#continued.add(operation)
-    const list = memberOf(message.result, kind)?.value
+    const list = memberOf(message.result, kind)
     if (message.kind !== 'response' || list?.items === undefined) return undefined
     const before = this.#continued.has(operation) ? this.#listings.get(kind) : undefined
     const listing = before ?? { items: new Map(), bytes: 0, revision: revision?.id }

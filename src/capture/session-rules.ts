@@ -6,8 +6,9 @@ import type { Definitions } from './definitions.js'
 import type { FrameFindings } from './findings.js'
 import type { Direction } from './format.js'
 import type { Span } from './frames.js'
-import { memberOf, nodeAt } from './json.js'
-import { type Message, valueAt } from './messages.js'
+import { nodeAt } from './json.js'
+import { memberOf, valueAt } from './lazy-json.js'
+import type { Message } from './messages.js'
 import type { Link } from './operations.js'
 import { ProgressRules } from './progress-rules.js'
 import type { SchemaCheck } from './schema-check.js'
@@ -98,7 +99,7 @@ export class SessionRules {
     if (!isDeclared)
       found.text(
         'undeclared-notification',
-        memberOf(node, 'method')?.value ?? node,
+        memberOf(node, 'method') ?? node,
         member === undefined ? capability : `${capability}.${member}`,
       )
   }
@@ -116,7 +117,7 @@ export class SessionRules {
   #version({ kind, params, result }: Message, { operation }: Link, found: FrameFindings): void {
     if (operation?.method !== 'initialize') return
     const source = kind === 'response' ? result : params
-    const version = memberOf(source, 'protocolVersion')?.value
+    const version = memberOf(source, 'protocolVersion')
     const isKnown = revisions.some(({ id }) => id === version?.value)
     if (version !== undefined && typeof version.value === 'string' && !isKnown)
       found.text('unknown-revision', version, version.value.slice(0, 40))
@@ -129,7 +130,7 @@ export class SessionRules {
     isStateless: boolean,
     found: FrameFindings,
   ): void {
-    const place = memberOf(node, 'method')?.value ?? node
+    const place = memberOf(node, 'method') ?? node
     if (dir === 'out' && isStateless) {
       found.text('server-request', place, method)
       return

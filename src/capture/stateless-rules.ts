@@ -2,8 +2,9 @@ import { CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION } from '../protocol/me
 import { METHODS } from '../protocol/methods.js'
 import { isObject } from '../schema/issue.js'
 import type { FrameFindings } from './findings.js'
-import { type JsonNode, memberOf } from './json.js'
-import { type Message, stringAt, valueAt } from './messages.js'
+import type { JsonNode } from './json.js'
+import { memberOf, stringAt, valueAt } from './lazy-json.js'
+import type { Message } from './messages.js'
 import type { Link, Operation } from './operations.js'
 import { Retries } from './retries.js'
 
@@ -53,7 +54,7 @@ export class StatelessRules {
   #request(message: Message, link: Link, isStateless: boolean, found: FrameFindings): void {
     const { method = '', params, node } = message
     const { operation } = link
-    const meta = memberOf(params, '_meta')?.value
+    const meta = memberOf(params, '_meta')
     const version = memberOf(meta, PROTOCOL_VERSION)
     if (valueAt(meta, LOG_LEVEL) !== undefined) this.#wantsLogs = true
     const isStatelessRequest = link.revision?.lifecycle === 'stateless'
@@ -85,7 +86,7 @@ export class StatelessRules {
     if (!needsInput) return
     const descriptor = METHODS.get(operation.method)
     if (descriptor !== undefined && descriptor.mayRequireInput !== true)
-      found.text('unexpected-input-required', memberOf(result, 'resultType')?.value ?? result)
+      found.text('unexpected-input-required', memberOf(result, 'resultType') ?? result)
     this.#checkInputRequests(operation, result, found)
     this.#retries.inputRequired(operation, result)
   }
@@ -94,17 +95,17 @@ export class StatelessRules {
   #checkInputRequests(operation: Operation, result: JsonNode, found: FrameFindings): void {
     const capabilities = this.#requests.get(operation)?.capabilities
     if (capabilities === undefined) return
-    for (const { value } of memberOf(result, 'inputRequests')?.value.members ?? []) {
+    for (const { value } of memberOf(result, 'inputRequests')?.members ?? []) {
       const needed = INPUT_CAPABILITIES[stringAt(value, 'method') ?? '']
       if (needed !== undefined && !(needed in capabilities))
-        found.text('undeclared-input', memberOf(value, 'method')?.value ?? value, needed)
+        found.text('undeclared-input', memberOf(value, 'method') ?? value, needed)
     }
   }
 
   #notification(message: Message, link: Link, isStateless: boolean, found: FrameFindings): void {
     const { method = '', node } = message
     const { operation } = link
-    const place = memberOf(node, 'method')?.value ?? node
+    const place = memberOf(node, 'method') ?? node
     // With both kinds of requests on a connection, it is not certain to which one a notification belongs.
     const isCertain = isStateless && this.#isServed
     if (method === 'notifications/message' && isCertain && !this.#wantsLogs)
@@ -135,7 +136,7 @@ function isRequested(value: unknown): boolean {
 }
 
 function checkErrorCode(error: JsonNode, found: FrameFindings): void {
-  const code = memberOf(error, 'code')?.value
+  const code = memberOf(error, 'code')
   if (code === undefined || typeof code.value !== 'number') return
   const isReserved = code.value >= RESERVED.from && code.value <= RESERVED.to
   const isUndefined = isReserved && !DEFINED_CODES.has(code.value)
@@ -150,7 +151,7 @@ function checkCacheHints(
   found: FrameFindings,
 ): void {
   if (METHODS.get(method)?.cache === undefined) return
-  const hints = CACHE_HINTS.map((name) => memberOf(result, name)?.value)
+  const hints = CACHE_HINTS.map((name) => memberOf(result, name))
   if (type === 'input_required') {
     for (const hint of hints)
       if (hint !== undefined) found.text('cache-hints', hint, 'the result asks for input')
