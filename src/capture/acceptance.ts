@@ -109,10 +109,12 @@ export class Acceptance {
   }
 
   #members({ properties, additionalProperties: additional = true }: JsonSchema): Accepts {
-    const members = Object.entries(isObject(properties) ? properties : {}).map(([name, schema]) => ({
-      name,
-      accepts: this.#compile(schema),
-    }))
+    const members = Object.entries(isObject(properties) ? properties : {}).map(
+      ([name, schema]) => ({
+        name,
+        accepts: this.#compile(schema),
+      }),
+    )
     const known = new Map(members.map(({ name, accepts }) => [name, accepts]))
     const others = this.#compile(additional)
     const acceptsOthers: Accepts = (value) => {
