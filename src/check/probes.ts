@@ -4,7 +4,7 @@ import { ProcessConnection } from './process-connection.js'
 import { sampleArguments } from './sample.js'
 import { type Session, codeOf, describeError, noResponse } from './session.js'
 
-/** `http`: Streamable HTTP; `sse`: HTTP+SSE, the transport of 2024-11-05. */
+/** `http`: Streamable HTTP; `sse`: HTTP+SSE, the transport of the first revision. */
 export type Transport = 'stdio' | 'http' | 'sse'
 
 /** One thing that is tried on a connection of its own. */

@@ -17,7 +17,7 @@ export interface SseAccess {
 const EVENT_STREAM = 'text/event-stream'
 
 /**
- * A server with HTTP+SSE, the transport of 2024-11-05: messages are sent to the URL that the first event of its stream
+ * A server with HTTP+SSE, the transport of the first revision: messages are sent to the URL that the first event of its stream
  * names, and all responses come on the stream.
  */
 export class SseConnection extends Connection {
