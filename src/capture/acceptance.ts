@@ -158,5 +158,9 @@ function oneOf(allowed: readonly unknown[]): Accepts {
 }
 
 function required(names: readonly string[]): Accepts {
-  return (value) => !isObject(value) || names.every((name) => Object.hasOwn(value, name))
+  return (value) => {
+    if (!isObject(value)) return true
+    for (const name of names) if (!Object.hasOwn(value, name)) return false
+    return true
+  }
 }

@@ -13,6 +13,9 @@ export const KINDS = {
 } as const
 export type Kind = keyof typeof KINDS
 export const KIND_NAMES = Object.keys(KINDS) as readonly Kind[] // the keys of the line above
+const BY_METHOD: ReadonlyMap<string, Kind> = new Map(
+  KIND_NAMES.map((kind) => [KINDS[kind].method, kind]),
+)
 
 /** Definitions that are kept of each kind. */
 const MAX_DEFINITIONS = 10_000
@@ -58,7 +61,7 @@ export class Definitions {
   add(message: Message, { operation, revision }: Link): AddedList | undefined {
     if (message.method === 'notifications/tools/list_changed') this.#isStale = true
     if (operation === undefined) return undefined
-    const kind = KIND_NAMES.find((each) => KINDS[each].method === operation.method)
+    const kind = BY_METHOD.get(operation.method)
     if (kind === undefined) return undefined
     if (message.kind === 'request' && valueAt(message.params, 'cursor') !== undefined)
       this.#continued.add(operation)

@@ -59,3 +59,8 @@ export function keyOfId(value: unknown): IdKey | undefined {
   if (typeof value === 'string') return `string ${value}`
   return typeof value === 'number' && Number.isSafeInteger(value) ? value : undefined
 }
+
+/** Where the method of a message is. */
+export function methodPlace(node: JsonNode): JsonNode {
+  return memberOf(node, 'method') ?? node
+}

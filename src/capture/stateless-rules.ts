@@ -4,7 +4,7 @@ import { isObject } from '../schema/issue.js'
 import type { FrameFindings } from './findings.js'
 import type { JsonNode } from './json.js'
 import { memberOf, stringAt, valueAt } from './lazy-json.js'
-import type { Message } from './messages.js'
+import { type Message, methodPlace } from './messages.js'
 import type { Link, Operation } from './operations.js'
 import { Retries } from './retries.js'
 
@@ -54,9 +54,10 @@ export class StatelessRules {
   #request(message: Message, link: Link, isStateless: boolean, found: FrameFindings): void {
     const { method = '', params, node } = message
     const { operation } = link
+    const version = valueAt(params, '_meta', PROTOCOL_VERSION)
+    if (valueAt(params, '_meta', LOG_LEVEL) !== undefined) this.#wantsLogs = true
+    if (version === undefined && !isStateless) return
     const meta = memberOf(params, '_meta')
-    const version = memberOf(meta, PROTOCOL_VERSION)
-    if (valueAt(meta, LOG_LEVEL) !== undefined) this.#wantsLogs = true
     const isStatelessRequest = link.revision?.lifecycle === 'stateless'
     if (version === undefined && isStateless && this.#isServed && METHODS.get(method) !== undefined)
       found.text('missing-meta', meta ?? params ?? node, PROTOCOL_VERSION)
@@ -105,22 +106,21 @@ export class StatelessRules {
   #notification(message: Message, link: Link, isStateless: boolean, found: FrameFindings): void {
     const { method = '', node } = message
     const { operation } = link
-    const place = memberOf(node, 'method') ?? node
     // With both kinds of requests on a connection, it is not certain to which one a notification belongs.
     const isCertain = isStateless && this.#isServed
     if (method === 'notifications/message' && isCertain && !this.#wantsLogs)
-      found.text('unrequested-log', place)
+      found.text('unrequested-log', methodPlace(node))
     const filter = FILTERS[method]
     const request = operation === undefined ? undefined : this.#requests.get(operation)
     if (operation?.method !== 'subscriptions/listen' || request === undefined) {
       if (filter !== undefined && isCertain)
-        found.text('unrequested-notification', place, 'it names no subscription')
+        found.text('unrequested-notification', methodPlace(node), 'it names no subscription')
       return
     }
     if (method === ACKNOWLEDGED) request.isAcknowledged = true
-    else if (!request.isAcknowledged) found.text('acknowledgement', place, method)
+    else if (!request.isAcknowledged) found.text('acknowledgement', methodPlace(node), method)
     if (filter !== undefined && !isRequested(request.filter[filter]))
-      found.text('unrequested-notification', place, method)
+      found.text('unrequested-notification', methodPlace(node), method)
   }
 }
 
