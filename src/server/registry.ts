@@ -1,4 +1,5 @@
 import type { LogLevel } from '../protocol/model.js'
+import type { ChangePort, SharedChange } from '../stores/change-bus.js'
 
 export interface LogMessage {
   level: LogLevel
@@ -6,22 +7,41 @@ export interface LogMessage {
   logger?: string
 }
 
-/** A change that clients can be notified of. A URI is normalized. */
-export type Change =
-  | { list: 'tools' | 'resources' | 'prompts' }
-  | { uri: string }
-  | { log: LogMessage }
+/** A change that clients can be notified of. A URI is normalized. `everything`: changes may have been missed. */
+export type Change = SharedChange | { readonly everything: true } | { readonly log: LogMessage }
 
 /** Passes changes to listeners. */
-export class ChangeEmitter {
+export class ChangeEmitter implements ChangePort {
   readonly #listeners = new Set<(change: Change) => void>()
+  readonly #local = new Set<(change: SharedChange) => void>()
+  readonly #normalize: (uri: string) => string
+
+  constructor(normalize: (uri: string) => string) {
+    this.#normalize = normalize
+  }
 
   listen(listener: (change: Change) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
 
-  emit(change: Change): void {
+  listenLocal(listener: (change: SharedChange) => void): () => void {
+    this.#local.add(listener)
+    return () => void this.#local.delete(listener)
+  }
+
+  /** A change that was made in this process. */
+  emit(change: SharedChange | { readonly log: LogMessage }): void {
+    this.#emit(change)
+    if (!('log' in change)) for (const listener of this.#local) listener(change)
+  }
+
+  /** A change that was made in another process. */
+  receive(change: SharedChange | { readonly everything: true }): void {
+    this.#emit('uri' in change ? { uri: this.#normalize(change.uri) } : change)
+  }
+
+  #emit(change: Change): void {
     for (const listener of this.#listeners) listener(change)
   }
 }

@@ -13,6 +13,10 @@ export class SubscribedUris {
     return this.#spellings.has(key)
   }
 
+  keys(): Iterable<string> {
+    return this.#spellings.keys()
+  }
+
   spellings(key: string): Iterable<string> {
     return this.#spellings.get(key) ?? []
   }

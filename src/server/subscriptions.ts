@@ -79,8 +79,9 @@ export class Subscriptions {
   /** Streams that the server has ended, and whose `notifications/cancelled` has not been sent. */
   #ended: Id[] = []
   #later: ReturnType<typeof setTimeout> | undefined
-  #lists = new Set<List>()
-  #uris = new Set<string>()
+  /** What has changed since, as far as it is subscribed to. */
+  readonly #lists = new Set<List>()
+  readonly #uris = new Set<string>()
 
   constructor(
     server: ChangeSource,
@@ -277,46 +278,66 @@ export class Subscriptions {
     this.#stop ??= this.#server.changes.listen((change) => this.#changed(change))
   }
 
-  #changed(change: Change): void {
-    if ('log' in change || !this.#isWanted(change)) return
-    if (this.#lists.size === 0 && this.#uris.size === 0) queueMicrotask(() => this.#notify())
-    if ('list' in change) this.#lists.add(change.list)
-    if ('uri' in change) this.#uris.add(change.uri)
+  /** Notifies the client of everything that it has subscribed to in its session. */
+  missed(): void {
+    if (this.#session !== undefined) this.#add([this.#session], { everything: true })
   }
 
-  #isWanted(change: { list: List } | { uri: string }): boolean {
-    const filters = [...this.#streams].map(({ filter }) => filter)
+  #changed(change: Change): void {
+    if ('log' in change) return
+    const filters = Array.from(this.#streams, ({ filter }) => filter)
     if (this.#session !== undefined) filters.push(this.#session)
-    return filters.some(({ lists, uris }) =>
-      'list' in change ? lists.has(change.list) : uris.has(change.uri),
-    )
+    this.#add(filters, change)
+  }
+
+  /** Adds what is subscribed to of a change to what is sent next. */
+  #add(filters: readonly Filter[], change: Exclude<Change, { log: unknown }>): void {
+    const scheduled = this.#lists.size > 0 || this.#uris.size > 0
+    for (const { lists, uris } of filters)
+      if ('everything' in change) {
+        for (const list of lists) this.#lists.add(list)
+        for (const key of uris.keys()) this.#uris.add(key)
+      } else if ('list' in change) {
+        if (lists.has(change.list)) this.#lists.add(change.list)
+      } else if (uris.has(change.uri)) this.#uris.add(change.uri)
+    if (!scheduled && (this.#lists.size > 0 || this.#uris.size > 0))
+      queueMicrotask(() => this.#notify())
   }
 
   #notify(): void {
     if (this.#stopped) return
-    // While the client is not reading, changes are merged and sent later.
-    if (this.#congested()) {
-      this.#later = setTimeout(() => this.#notify(), RETRY_DELAY)
-      return
+    for (const list of this.#lists) {
+      if (this.#wait()) return
+      this.#lists.delete(list)
+      this.#sendList(list)
     }
-    const [lists, uris] = [this.#lists, this.#uris]
-    this.#lists = new Set()
-    this.#uris = new Set()
-    if (this.#session !== undefined) {
-      for (const list of lists)
-        if (this.#session.lists.has(list))
-          sendNotification(this.#send, `notifications/${list}/list_changed`)
-      for (const key of uris)
-        for (const uri of this.#session.uris.spellings(key))
-          sendNotification(this.#send, 'notifications/resources/updated', { uri })
+    for (const key of this.#uris) {
+      if (this.#wait()) return
+      this.#uris.delete(key)
+      this.#sendUpdate(key)
     }
-    for (const { call, filter } of this.#streams) {
-      for (const list of lists)
-        if (filter.lists.has(list)) sendTagged(call, `notifications/${list}/list_changed`, {})
-      for (const key of uris)
-        for (const uri of filter.uris.spellings(key))
-          sendTagged(call, 'notifications/resources/updated', { uri })
-    }
+  }
+
+  /** While the client is not reading, changes are merged and sent later. */
+  #wait(): boolean {
+    const congested = this.#congested()
+    if (congested) this.#later = setTimeout(() => this.#notify(), RETRY_DELAY)
+    return congested
+  }
+
+  #sendList(list: List): void {
+    const method = `notifications/${list}/list_changed`
+    if (this.#session?.lists.has(list) === true) sendNotification(this.#send, method)
+    for (const { call, filter } of this.#streams)
+      if (filter.lists.has(list)) sendTagged(call, method, {})
+  }
+
+  #sendUpdate(key: string): void {
+    const method = 'notifications/resources/updated'
+    for (const uri of this.#session?.uris.spellings(key) ?? [])
+      sendNotification(this.#send, method, { uri })
+    for (const { call, filter } of this.#streams)
+      for (const uri of filter.uris.spellings(key)) sendTagged(call, method, { uri })
   }
 }
 
