@@ -1,9 +1,23 @@
-import { APPEND_CHANGE, NONE, TTL } from './append-change.js'
 import type { Connection } from './connection.js'
 import type { Keys } from './keys.js'
 import { asList, asPairs, asText, asTexts } from './replies.js'
 import { type Script, whole } from './script.js'
 
+/*
+ * The changes of a server are a stream of Redis that every process reads (XREAD BLOCK). Pub/Sub would lose what is sent
+ * while a process is not connected, without telling it. Each entry names the one before it: `p` its id, `b` the bytes of
+ * all entries so far, `o` the process that has appended it, `c` the changes. A reader that finds another entry before the
+ * next one than the last it has read has missed some: they were trimmed, or Redis has lost its data. Ids are times, so
+ * they do not begin again.
+ */
+
+/** Milliseconds after which the stream expires, where no process reads it or appends to it. */
+const TTL = 600_000
+/** Maximum number of entries, and of their bytes without the newest. */
+const MAX_ENTRIES = 1000
+const MAX_BYTES = 1024 * 1024
+/** The id before the first entry. */
+const NONE = '0-0'
 /** Maximum number of entries that are read at once. */
 const COUNT = 100
 /** Milliseconds until reading is tried again after a failure; doubled each time up to the maximum. */
@@ -11,8 +25,22 @@ const MIN_BACKOFF = 50
 const MAX_BACKOFF = 2000
 
 const APPEND: Script = {
-  source: `${APPEND_CHANGE}
-append_change(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
+  source: `
+local key, origin, text = KEYS[1], ARGV[1], ARGV[2]
+local previous, bytes = '${NONE}', #text
+local last = redis.call('XREVRANGE', key, '+', '-', 'COUNT', 1)[1]
+if last then
+  previous = last[1]
+  bytes = bytes + (tonumber(last[2][4]) or 0)
+end
+redis.call('XADD', key, '*', 'p', previous, 'b', string.format('%.0f', bytes), 'o', origin, 'c', text)
+redis.call('PEXPIRE', key, ${TTL})
+while true do
+  local oldest = redis.call('XRANGE', key, '-', '+', 'COUNT', 1)[1]
+  local held = bytes - #text - (tonumber(oldest[2][4]) or 0) + #(oldest[2][8] or '')
+  if held <= ${MAX_BYTES} and redis.call('XLEN', key) <= ${MAX_ENTRIES} then break end
+  redis.call('XDEL', key, oldest[1])
+end
 return 1`,
 }
 
@@ -26,12 +54,9 @@ local run = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or ''
 return { last and last[1] or '${NONE}', run }`,
 }
 
-/** `c`: changes of definitions and resources, as JSON. `t`: the name of a task. */
-export type ChangeKind = 'c' | 't'
-
 export interface StreamListener {
-  /** Called with each entry, in order. `own`: whether this process has appended it. */
-  changed(kind: ChangeKind, text: string, own: boolean): void
+  /** Called with the changes of each entry that another process has appended, in order. */
+  changed(text: string): void
   /** Called where entries may have been missed, before those that follow. */
   missed(): void
   /** Called once each time that the stream cannot be read any more. */
@@ -42,15 +67,14 @@ interface Entry {
   readonly id: string
   readonly previous: string
   readonly origin: string
-  readonly kind: ChangeKind
   readonly text: string
 }
 
 /** The changes of a server that all its processes append to and read. */
 export class ChangeStream {
   /** By which this process recognizes its own entries. */
-  readonly origin: string = crypto.randomUUID()
-  readonly key: string
+  readonly #origin: string = crypto.randomUUID()
+  readonly #key: string
   readonly #connection: Connection
   readonly #reading: Connection
   /** Milliseconds for which Redis waits for entries. */
@@ -65,17 +89,17 @@ export class ChangeStream {
     this.#reading = reading
     this.#timeout = timeout
     this.#block = Math.round(2 * timeout)
-    this.key = keys.changes()
+    this.#key = keys.changes()
   }
 
-  async append(kind: ChangeKind, text: string): Promise<void> {
-    await this.#connection.run(APPEND, [this.key], [this.origin, kind, text])
+  async append(text: string): Promise<void> {
+    await this.#connection.run(APPEND, [this.#key], [this.#origin, text])
   }
 
   /** Reads the stream as long as there are listeners; the function that this returns removes the listener. */
   listen(listener: StreamListener): () => void {
     this.#listeners.add(listener)
-    this.#reader ??= new Reader(this.#source(), this.#listeners, this.origin)
+    this.#reader ??= new Reader(this.#source(), this.#listeners, this.#origin)
     return () => {
       if (!this.#listeners.delete(listener) || this.#listeners.size > 0) return
       this.#reader?.stop()
@@ -85,7 +109,7 @@ export class ChangeStream {
   }
 
   #source(): Source {
-    const { key } = this
+    const key = this.#key
     return {
       newest: async () => {
         const [id = NONE, run = ''] = asTexts(await this.#reading.run(NEWEST, [key], [whole(TTL)]))
@@ -163,13 +187,13 @@ class Reader {
     }
   }
 
-  #read({ id, previous, origin, kind, text }: Entry, run: string): void {
+  #read({ id, previous, origin, text }: Entry, run: string): void {
     const missed = previous !== this.#last?.id
     this.#last = { id, run }
     const own = origin === this.#origin
     this.#tell((listener) => {
       if (missed) listener.missed()
-      listener.changed(kind, text, own)
+      if (!own) listener.changed(text)
     })
   }
 
@@ -196,19 +220,9 @@ class Reader {
 
 function entryOf(entry: unknown): Entry {
   const [id, fields] = asList(entry)
-  const {
-    p = '',
-    o = '',
-    t,
-    c = '',
-  } = Object.fromEntries(asPairs(fields)) as Record<string, unknown> // names and values
-  return {
-    id: asText(id) ?? NONE,
-    previous: asText(p) ?? '',
-    origin: asText(o) ?? '',
-    kind: t === undefined ? 'c' : 't',
-    text: asText(t ?? c) ?? '',
-  }
+  const pairs = asPairs(fields)
+  const text = (name: string) => asText(pairs.get(name)) ?? ''
+  return { id: asText(id) ?? NONE, previous: text('p'), origin: text('o'), text: text('c') }
 }
 
 /** Whether an id of a stream is lower than another one. */

@@ -7,12 +7,10 @@ import type { Connection } from './connection.js'
 export function redisChanges(stream: ChangeStream, connection: Connection): ChangeBus {
   let stop: (() => void) | undefined
   return changeBus({
-    publish: (changes) => stream.append('c', JSON.stringify(changes)),
+    publish: (changes) => stream.append(JSON.stringify(changes)),
     open({ changed, report }) {
       stop = stream.listen({
-        changed(kind, text, own) {
-          if (kind === 'c' && !own) changed(parse(text))
-        },
+        changed: (text) => changed(parse(text)),
         missed: () => changed('everything'),
         failed: (error) =>
           report({
