@@ -27,10 +27,11 @@ export interface ChangeBusDefinition {
   /**
    * Begins to pass the changes of other processes to `receiver`, in their order, and not those of this one. Where some
    * may have been missed (before a connection, during one that broke), it passes `everything`. Called when the server is
-   * first served, and again when it is served after `close`.
+   * first served, and again when it is served after `close`. What it throws is thrown by the transport; what it rejects
+   * with is logged.
    */
-  open(receiver: ChangeReceiver): void
-  /** Called when the server is no longer served: closes connections. `publish` may be called without `open`, and after `close`. */
+  open(receiver: ChangeReceiver): void | Promise<void>
+  /** Called when the server is no longer served: closes connections, within a second. `publish` may be called without `open`, and after `close`. */
   close(): void | Promise<void>
 }
 

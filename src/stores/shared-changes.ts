@@ -13,8 +13,8 @@ const LISTS: readonly unknown[] = ['tools', 'resources', 'prompts'] satisfies Ch
 /** Milliseconds until changes are published again after a failure; doubled each time up to the maximum. */
 const MIN_BACKOFF = 50
 const MAX_BACKOFF = 2000
-/** Milliseconds in which the last changes are published when the server is no longer served. */
-const FLUSH_TIMEOUT = 1000
+/** Milliseconds in which the last changes are published when the server is no longer served, and in which the bus is closed. */
+const CLOSE_TIMEOUT = 1000
 
 type Report = ChangeReceiver['report']
 
@@ -80,12 +80,16 @@ class Sharing {
   constructor(definition: ChangeBusDefinition, port: ChangePort, report: Report) {
     this.#definition = definition
     this.#report = report
-    definition.open({
+    const opened = definition.open({
       report,
       changed: (changes) => {
         if (!this.#closing) receive(port, changes)
       },
     })
+    void this.#logged(
+      opened,
+      'The change bus failed to open: changes of other processes are missed',
+    )
     this.#stopListening = port.listenLocal((change) => {
       this.#pending.add(change)
       this.#publishing ??= this.#publishAll()
@@ -97,13 +101,23 @@ class Sharing {
     this.#closing = true
     this.#stopListening()
     this.#wake()
-    await Promise.race([this.#publishing, this.#wait(FLUSH_TIMEOUT)])
-    this.#wake()
+    await this.#inTime(this.#publishing)
+    const close = async () => this.#definition.close()
+    await this.#inTime(this.#logged(close(), 'The change bus failed to close'))
+  }
+
+  /** Never rejects, also where a function of JavaScript returns something else than its type says. */
+  async #logged(returned: unknown, message: string): Promise<void> {
     try {
-      await this.#definition.close()
+      await returned
     } catch (error) {
-      this.#report({ level: 'error', message: 'The change bus failed to close', error })
+      this.#report({ level: 'error', message, error })
     }
+  }
+
+  async #inTime(done: Promise<void> | undefined): Promise<void> {
+    await Promise.race([done, this.#wait(CLOSE_TIMEOUT)])
+    this.#wake()
   }
 
   async #publishAll(): Promise<void> {

@@ -5,34 +5,14 @@ import {
   type Changes,
   changeBus,
 } from '../../src/http.js'
+import { ChangeHub } from './change-hub.js'
 import { EVERYTHING, Port, changeBusContract } from './change-bus-contract.js'
 
-/** Processes that are in this one. */
-class Hub {
-  readonly #receivers = new Set<ChangeReceiver>()
-
-  bus() {
-    let own: ChangeReceiver | undefined
-    return changeBus({
-      publish: (changes) => {
-        for (const receiver of this.#receivers) if (receiver !== own) receiver.changed(changes)
-      },
-      open: (receiver) => {
-        own = receiver
-        this.#receivers.add(receiver)
-      },
-      close: () => {
-        if (own !== undefined) this.#receivers.delete(own)
-      },
-    })
-  }
-}
-
 describe('a bus in one process', () => {
-  let hub = new Hub()
+  let hub = new ChangeHub()
   changeBusContract(
     () => hub.bus(),
-    () => (hub = new Hub()),
+    () => (hub = new ChangeHub()),
   )
 })
 
@@ -101,7 +81,7 @@ describe('changeBus', () => {
     vi.useFakeTimers()
     try {
       const ended = never.end()
-      await vi.advanceTimersByTimeAsync(1000)
+      await vi.advanceTimersByTimeAsync(2000)
       await ended
     } finally {
       vi.useRealTimers()
