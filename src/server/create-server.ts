@@ -172,7 +172,7 @@ export function createServer(options: ServerOptions): Server {
         ? { ...cache, cacheScope: 'private' }
         : cache,
     overflow,
-    updated: (uri) => changes.emit({ uri: uriKey(uri) }),
+    updated: (uri) => changes.emit({ uri }),
     // Made when it is first used: it would delay the first response.
     get log() {
       log ??= makeLog((message) => changes.emit({ log: message }))

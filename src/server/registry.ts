@@ -1,5 +1,6 @@
 import type { LogLevel } from '../protocol/model.js'
 import type { ChangePort, SharedChange } from '../stores/change-bus.js'
+import type { ResourceChanges } from './subscribed-uris.js'
 
 export interface LogMessage {
   level: LogLevel
@@ -7,13 +8,18 @@ export interface LogMessage {
   logger?: string
 }
 
-/** A change that clients can be notified of. A URI is normalized. `everything`: changes may have been missed. */
-export type Change = SharedChange | { readonly everything: true } | { readonly log: LogMessage }
+/** What all listeners are told. `everything`: changes may have been missed. */
+export type Change =
+  | Exclude<SharedChange, { uri: string }>
+  | { readonly everything: true }
+  | { readonly log: LogMessage }
 
-/** Passes changes to listeners. */
-export class ChangeEmitter implements ChangePort {
+/** Passes changes to listeners. URIs are compared in their normalized form. */
+export class ChangeEmitter implements ChangePort, ResourceChanges {
   readonly #listeners = new Set<(change: Change) => void>()
   readonly #local = new Set<(change: SharedChange) => void>()
+  /** By URI: most changes concern few clients. */
+  readonly #subscribers = new Map<string, Set<(key: string) => void>>()
   readonly #normalize: (uri: string) => string
 
   constructor(normalize: (uri: string) => string) {
@@ -30,19 +36,34 @@ export class ChangeEmitter implements ChangePort {
     return () => void this.#local.delete(listener)
   }
 
+  subscribe(key: string, changed: (key: string) => void): void {
+    const subscribers = this.#subscribers.get(key)
+    if (subscribers === undefined) this.#subscribers.set(key, new Set([changed]))
+    else subscribers.add(changed)
+  }
+
+  unsubscribe(key: string, changed: (key: string) => void): void {
+    const subscribers = this.#subscribers.get(key)
+    if (subscribers?.delete(changed) === true && subscribers.size === 0)
+      this.#subscribers.delete(key)
+  }
+
   /** A change that was made in this process. */
   emit(change: SharedChange | { readonly log: LogMessage }): void {
-    this.#emit(change)
+    this.#tell(change)
     if (!('log' in change)) for (const listener of this.#local) listener(change)
   }
 
   /** A change that was made in another process. */
   receive(change: SharedChange | { readonly everything: true }): void {
-    this.#emit('uri' in change ? { uri: this.#normalize(change.uri) } : change)
+    this.#tell(change)
   }
 
-  #emit(change: Change): void {
-    for (const listener of this.#listeners) listener(change)
+  #tell(change: Change | SharedChange): void {
+    if ('uri' in change) {
+      const key = this.#normalize(change.uri)
+      for (const changed of this.#subscribers.get(key) ?? []) changed(key)
+    } else for (const listener of this.#listeners) listener(change)
   }
 }
 

@@ -57,7 +57,7 @@ const MAX_URIS = 10_000
 /** Maximum length of a URI that can be subscribed to, in characters. */
 const MAX_URI = 8192
 /** The size of a subscription in bytes, without its URI. */
-const SUBSCRIPTION = 500
+const SUBSCRIPTION = 600
 /** Maximum streams of a client: each is a call in progress, and those are limited. */
 const MAX_STREAMS = 100
 
@@ -109,7 +109,7 @@ export class Subscriptions {
     // What was not declared is not used: https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#operation
     this.#session ??= {
       lists: new Set(LISTS.filter((list) => this.#server[list].offered)),
-      uris: new SubscribedUris(),
+      uris: this.#subscribedUris(),
     }
     this.#watch()
     return this.#session
@@ -175,11 +175,9 @@ export class Subscriptions {
   ): Promise<object> {
     // It may have been cancelled meanwhile.
     if (!call.open) return Promise.resolve({})
-    const filter = { lists: asked.lists, uris: new SubscribedUris() }
-    for (const uri of uris) filter.uris.add(uri)
     const agreed: Record<string, unknown> = {}
     for (const [field, list] of Object.entries(FIELDS))
-      if (filter.lists.has(list)) agreed[field] = true
+      if (asked.lists.has(list)) agreed[field] = true
     if (asked.uris.size > 0) agreed['resourceSubscriptions'] = [...asked.uris]
     let bytes = 0
     for (const uri of uris) bytes += bytesOf(uri)
@@ -190,6 +188,8 @@ export class Subscriptions {
     }
     if (!this.#retained.take(bytes)) throw memoryLimitError()
     call.forgetParams()
+    const filter = { lists: asked.lists, uris: this.#subscribedUris() }
+    for (const uri of uris) filter.uris.add(uri)
     this.#watch()
     sendTagged(call, 'notifications/subscriptions/acknowledged', { notifications: agreed })
     const ended = new Promise<object>((resolve, reject) => {
@@ -235,6 +235,7 @@ export class Subscriptions {
 
   #remove(stream: Stream): void {
     if (!this.#streams.delete(stream)) return
+    stream.filter.uris.stop()
     this.#retained.release(stream.bytes)
     for (const each of stream.started)
       callHook(
@@ -270,6 +271,8 @@ export class Subscriptions {
     this.#stopped = true
     clearTimeout(this.#later)
     this.#stop?.()
+    this.#session?.uris.stop()
+    for (const { filter } of this.#streams) filter.uris.stop()
   }
 
   /** Not before something is subscribed to: a session may be as short as one request. */
@@ -280,28 +283,33 @@ export class Subscriptions {
 
   /** Notifies the client of everything that it has subscribed to in its session. */
   missed(): void {
-    if (this.#session !== undefined) this.#add([this.#session], { everything: true })
+    if (this.#session !== undefined) this.#addAll(this.#session)
   }
 
   #changed(change: Change): void {
     if ('log' in change) return
     const filters = Array.from(this.#streams, ({ filter }) => filter)
     if (this.#session !== undefined) filters.push(this.#session)
-    this.#add(filters, change)
+    for (const filter of filters)
+      if ('everything' in change) this.#addAll(filter)
+      else if (filter.lists.has(change.list)) this.#add(this.#lists, change.list)
   }
 
-  /** Adds what is subscribed to of a change to what is sent next. */
-  #add(filters: readonly Filter[], change: Exclude<Change, { log: unknown }>): void {
-    const scheduled = this.#lists.size > 0 || this.#uris.size > 0
-    for (const { lists, uris } of filters)
-      if ('everything' in change) {
-        for (const list of lists) this.#lists.add(list)
-        for (const key of uris.keys()) this.#uris.add(key)
-      } else if ('list' in change) {
-        if (lists.has(change.list)) this.#lists.add(change.list)
-      } else if (uris.has(change.uri)) this.#uris.add(change.uri)
-    if (!scheduled && (this.#lists.size > 0 || this.#uris.size > 0))
-      queueMicrotask(() => this.#notify())
+  #addAll({ lists, uris }: Filter): void {
+    for (const list of lists) this.#add(this.#lists, list)
+    for (const key of uris.keys()) this.#add(this.#uris, key)
+  }
+
+  /** Adds to what is sent at the end of this turn. */
+  #add<Item>(changed: Set<Item>, item: Item): void {
+    if (this.#lists.size === 0 && this.#uris.size === 0) queueMicrotask(() => this.#notify())
+    changed.add(item)
+  }
+
+  #subscribedUris(): SubscribedUris {
+    const uris = new SubscribedUris(this.#server.changes, (key) => this.#add(this.#uris, key))
+    if (this.#stopped) uris.stop()
+    return uris
   }
 
   #notify(): void {

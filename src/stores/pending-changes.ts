@@ -41,7 +41,8 @@ export class PendingChanges {
   }
 
   #addUri(uri: string): void {
-    if (this.#uris.has(uri)) return
+    // Anything, where it comes from JavaScript.
+    if (typeof uri !== 'string' || this.#uris.has(uri)) return
     // First without encoding it: a URI may have megabytes.
     const bytes = uri.length > MAX_BYTES ? Infinity : encoder.encode(JSON.stringify(uri)).length + 1
     if (this.#bytes + bytes > MAX_BYTES) return this.#overflow()

@@ -47,6 +47,14 @@ describe('changeBus', () => {
     await end()
   })
 
+  it('publishes nothing for what is no URI', async () => {
+    const publish = vi.fn()
+    const { port, end } = make({ publish })
+    for (const uri of [undefined, null, 7, {}]) port.emit({ uri } as unknown as { uri: string })
+    await end()
+    expect(publish).not.toHaveBeenCalled()
+  })
+
   it('holds a bounded set while nothing can be published, which ends in everything', async () => {
     const published: Changes[] = []
     let release = () => {}
