@@ -14,4 +14,4 @@ export function runs(all: number): number {
   return seed === undefined ? Math.ceil(all / 4) : all
 }
 
-export default fc
+export { fc }

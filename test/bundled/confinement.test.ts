@@ -12,7 +12,7 @@ import {
 import { readFile, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
-import fc, { runs } from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { afterEach, describe, expect, it } from 'vitest'
 import { Files } from '../../src/bundled/files.js'
 import type { RootList } from '../../src/bundled/roots.js'

@@ -1,4 +1,4 @@
-import fc, { runs } from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import type { Frame } from '../../src/capture/frames.js'
 import { EventStreamBody, WholeBody } from '../../src/capture/http-body.js'

@@ -1,5 +1,5 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
-import fc, { runs } from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { Analysis, type Row } from '../../src/capture/analysis.js'
 import { type CaptureRecord, type Direction, chunkRecord } from '../../src/capture/format.js'

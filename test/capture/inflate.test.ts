@@ -1,5 +1,5 @@
 import { deflateRawSync, deflateSync, gzipSync, constants, createGzip } from 'node:zlib'
-import fc, { runs } from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { Inflate, InflateError } from '../../src/capture/inflate.js'
 

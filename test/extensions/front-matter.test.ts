@@ -1,4 +1,4 @@
-import fc, { runs } from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
 import { FrontMatterError, parseSkillMarkdown } from '../../src/extensions/skills/front-matter.js'

@@ -1,5 +1,5 @@
 import { type EventSourceMessage, createParser } from 'eventsource-parser'
-import fc, { runs } from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import {
   EventStreamParser,

@@ -1,4 +1,4 @@
-import fc, { runs } from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { Framer, type Framing } from '../../src/framing/detect.js'
 import type { Frame } from '../../src/framing/frame.js'

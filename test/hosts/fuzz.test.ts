@@ -1,4 +1,4 @@
-import fc, { runs } from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { parse as parseToml } from 'smol-toml'
 import { describe, expect, it } from 'vitest'
 import { parse as parseYaml, stringify as toYaml } from 'yaml'

@@ -191,7 +191,8 @@ describe.skipIf(!canStartRedis)('on a cluster', () => {
     const oldId = String(await run(urls()[owner] ?? '', 'CLUSTER', 'MYID'))
     // A node that was importing the slot gets a new epoch, so that no older message moves it back.
     await run(next, 'CLUSTER', 'SETSLOT', String(slot), 'IMPORTING', oldId)
-    for (const url of [next, ...urls()]) await run(url, 'CLUSTER', 'SETSLOT', String(slot), 'NODE', id)
+    for (const url of [next, ...urls()])
+      await run(url, 'CLUSTER', 'SETSLOT', String(slot), 'NODE', id)
     expect(await sessions.set('a', { generation: 1, state: 'x' }, TTL)).toBe(true)
     expect(await events.append('a', { number: 1, frame: 'x' }, TTL)).toBe(true)
     expect(await sessions.get('a')).toEqual({ generation: 1, state: 'x' })

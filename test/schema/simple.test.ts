@@ -1,6 +1,6 @@
 import { Validator } from '@cfworker/json-schema'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import fc, { runs } from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { type Issue, Issues } from '../../src/schema/issue.js'
 import { compileSimple } from '../../src/schema/simple.js'

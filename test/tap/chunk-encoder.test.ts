@@ -1,4 +1,4 @@
-import fc, { runs } from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { expect, it } from 'vitest'
 import { chunkRecord, contentOf, encodeRecord } from '../../src/capture/format.js'
 import { encodeBytes, encodedSize } from '../../src/tap/chunk-encoder.js'
