@@ -35,7 +35,7 @@ export function createEndpoint(
   const twoEndpoint = legacySsePaths(options.legacySse, path)
   const bus = options.changes ?? options.stores?.changes ?? server.bus
   checkAuthorization(auth)
-  if (bus !== undefined) checkBus('http', bus)
+  if (bus !== undefined) checkBus(bus)
   checkNumbers({ ...limits, keepAlive, retryInterval })
   if (sessionIdPrefix !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(sessionIdPrefix))
     throw new TypeError('"sessionIdPrefix" must be 1 to 32 letters, digits, _ and -')

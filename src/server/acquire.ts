@@ -26,9 +26,9 @@ export function acquire(
 }
 
 /** Throws for a value of the option `changes` that is no bus. */
-export function checkBus(where: string, bus: unknown): void {
+export function checkBus(bus: unknown, where = ''): void {
   if (typeof (bus as Partial<ChangeBus> | null)?.share !== 'function')
     throw new TypeError(
-      `${where}: "changes" must be redis(…).changes of ccmcp/redis, or made with changeBus({ … }) of ccmcp/http`,
+      `${where}"changes" must be redis(…).changes of ccmcp/redis, or made with changeBus({ … }) of ccmcp/http`,
     )
 }

@@ -132,7 +132,7 @@ export function createServer(options: ServerOptions): Server {
     (problem) => new TypeError(`createServer: ${problem}`),
   )
   const extensions = compose(added)
-  if (bus !== undefined) checkBus('createServer', bus)
+  if (bus !== undefined) checkBus(bus, 'createServer: ')
   const changes = new ChangeEmitter(uriKey)
   const overflow = new Overflow()
   const middleware: Middleware[] = []

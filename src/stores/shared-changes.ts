@@ -31,6 +31,8 @@ class SharedChanges implements ChangeBus {
   #port: ChangePort | undefined
   #sharing: Sharing | undefined
   #users = 0
+  /** Until the one before is closed. */
+  #closing: Promise<void> | undefined
 
   constructor(definition: ChangeBusDefinition) {
     this.#definition = definition
@@ -49,7 +51,8 @@ class SharedChanges implements ChangeBus {
       throw new TypeError(
         '"changes" is used by another server already; make one for each server (with redis(…), each with a prefix of its own)',
       )
-    if (this.#users === 0) this.#sharing = new Sharing(this.#definition, port, report)
+    if (this.#users === 0)
+      this.#sharing = new Sharing(this.#definition, port, report, this.#closing)
     this.#port = port
     this.#users++
     let used = true
@@ -58,7 +61,10 @@ class SharedChanges implements ChangeBus {
       used = false
       if (--this.#users > 0) return
       this.#port = undefined
-      await this.#sharing?.close()
+      const closing = this.#sharing?.close()
+      this.#closing = closing
+      await closing
+      if (this.#closing === closing) this.#closing = undefined
     }
   }
 }
@@ -67,6 +73,7 @@ class SharedChanges implements ChangeBus {
 class Sharing {
   readonly #definition: ChangeBusDefinition
   readonly #report: Report
+  readonly #before: Promise<void> | undefined
   readonly #stopListening: () => void
   readonly #pending = new PendingChanges()
   /** Until all changes are published. */
@@ -76,18 +83,22 @@ class Sharing {
   /** Ends the wait for the next attempt. */
   #wake = () => {}
 
-  /** Throws what `open` throws. */
-  constructor(definition: ChangeBusDefinition, port: ChangePort, report: Report) {
+  /** Throws what `open` throws. The bus is opened when `before` has resolved. */
+  constructor(
+    definition: ChangeBusDefinition,
+    port: ChangePort,
+    report: Report,
+    before: Promise<void> | undefined,
+  ) {
     this.#definition = definition
     this.#report = report
-    const opened = definition.open({
-      report,
-      changed: (changes) => {
-        if (!this.#closing) receive(port, changes)
-      },
-    })
+    this.#before = before
+    const changed = (changes: Changes) => {
+      if (!this.#closing) receive(port, changes)
+    }
+    const open = () => (this.#closing ? undefined : definition.open({ report, changed }))
     void this.#logged(
-      opened,
+      before === undefined ? open() : before.then(open),
       'The change bus failed to open: changes of other processes are missed',
     )
     this.#stopListening = port.listenLocal((change) => {
@@ -102,6 +113,7 @@ class Sharing {
     this.#stopListening()
     this.#wake()
     await this.#inTime(this.#publishing)
+    await this.#before
     const close = async () => this.#definition.close()
     await this.#inTime(this.#logged(close(), 'The change bus failed to close'))
   }

@@ -1,3 +1,4 @@
+import { Redis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type Server, createServer, prompt, resource, tool } from '../../src/index.js'
@@ -292,6 +293,82 @@ describe.skipIf(!canStartRedis)('changes, with Redis that', () => {
       }),
     )
   }, 60_000)
+
+  it.each(['node-redis', 'ioredis'] as const)(
+    'is silent while a client reconnects: the client is replaced (%s)',
+    async (kind) => {
+      const server = await startRedis()
+      const proxy = await TcpProxy.start(server.port)
+      stops.push(() => proxy.stop())
+      const { url } = proxy
+      const client =
+        kind === 'ioredis' ? new Redis(url, { lazyConnect: true }) : createClient({ url })
+      const { sessions, close } = redis(client, { prefix: newPrefix(), timeout: 500 })
+      stops.push(close)
+      await sessions.set('a', { generation: 1, state: 'x' }, 60_000)
+      const before = proxy.connections
+      proxy.set('refuse')
+      // It reconnects by itself, and waits for the reply to its first command without end.
+      proxy.set('hold')
+      await until(() => expect(proxy.connections).toBeGreaterThan(before))
+      await expect(sessions.get('a')).rejects.toMatchObject({ code: 'REDIS_UNAVAILABLE' })
+      proxy.set('pass')
+      await until(async () => expect(await sessions.get('a')).toMatchObject({ state: 'x' }))
+    },
+    60_000,
+  )
+
+  it('fails again and again: every change is told, or everything after it', async () => {
+    const server = await startRedis()
+    const prefix = newPrefix()
+    const processes = await Promise.all(
+      [0, 1, 2].map(async () => {
+        const proxy = await TcpProxy.start(server.port)
+        stops.push(() => proxy.stop())
+        const { changes } = redis(createClient({ url: proxy.url }), { prefix, timeout: 300 })
+        const port = new Port()
+        stops.push(changes.share(port, () => {}))
+        return { proxy, port }
+      }),
+    )
+    /** Of each change, who has made it, and how much each had received by then. */
+    const ledger: { uri: string; by: Port; received: number[] }[] = []
+    const change = (by: Port) => {
+      const received = processes.map(({ port }) => port.received.length)
+      const uri = `note:${ledger.length}`
+      ledger.push({ uri, by, received })
+      by.emit({ uri })
+    }
+    const missing = () =>
+      ledger.flatMap(({ uri, by, received }) =>
+        processes.flatMap(({ port }, index) => {
+          const since = port.received.slice(received[index])
+          const told = since.some(
+            (each) => 'everything' in each || ('uri' in each && each.uri === uri),
+          )
+          return port === by || told ? [] : [uri]
+        }),
+      )
+    const modes = ['refuse', 'pass', 'lose replies', 'pass', 'delay', 'hold', 'pass'] as const
+    for (let round = 0; round < 21; round++) {
+      processes[round % 3]?.proxy.set(modes[round % modes.length] ?? 'pass')
+      if (round === 10) await server.kill()
+      if (round === 11) await server.restart()
+      if (round === 15) await commanding(server.url, (command) => command('FLUSHALL'))
+      // Some of the failures are noticed, some are not.
+      for (let turn = 0; turn < 1000; turn++) {
+        if (turn % 40 === 0) change(processes[(turn / 40) % 3]?.port ?? new Port())
+        await new Promise(setImmediate)
+      }
+    }
+    for (const { proxy } of processes) proxy.set('pass')
+    await until(() => expect(missing()).toEqual([]))
+    // By then, each hears the others again, exactly.
+    for (const { port } of processes) port.take()
+    ledger.length = 0
+    for (const { port } of processes) change(port)
+    await until(() => expect(missing()).toEqual([]))
+  }, 120_000)
 
   it('is not there at first: clients are told of everything when it is', async () => {
     const server = await startRedis()

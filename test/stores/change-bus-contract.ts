@@ -158,7 +158,11 @@ export function changeBusContract(create: () => ChangeBus, renew: () => void): v
     expect(one.port.listened).toBe(false)
     await until(() => expect(other.port.take()).toEqual([{ uri: 'note:2' }]))
     other.port.emit({ uri: 'note:3' })
+    // Also before it has ended.
+    const last = share(one.bus, one.port)
+    const ending = last()
     share(one.bus, one.port)
+    await ending
     await until(() => {
       other.port.emit({ uri: 'note:4' })
       expect(one.port.received).toContainEqual({ uri: 'note:4' })

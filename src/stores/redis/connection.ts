@@ -30,6 +30,8 @@ export class Connection {
   #pending = 0
   #failures = 0
   #retryAt = 0
+  /** Since when the client has had no connection, by the clock of `performance.now`; undefined while it has one. */
+  #offlineSince: number | undefined
 
   /** `timeout` is in milliseconds. */
   constructor(client: RedisClient, timeout: number) {
@@ -93,13 +95,20 @@ export class Connection {
     try {
       const reply = await link.send(command, key)
       this.#failures = 0
+      this.#offlineSince = undefined
       return reply
     } catch (error) {
       const code = replyCode(error)
       // A replica: the address may now lead to another process, which is the primary.
-      if (code === 'READONLY') this.#drop(link)
+      if (code === 'READONLY' || (code === undefined && this.#staysOffline())) this.#drop(link)
       throw code === undefined ? unavailable('Redis cannot be reached', error) : error
     }
+  }
+
+  /** A client reconnects by itself, but may wait without end for the first reply of a connection that is silent. */
+  #staysOffline(): boolean {
+    this.#offlineSince ??= performance.now()
+    return performance.now() - this.#offlineSince > CONNECT_FACTOR * this.#timeout
   }
 
   #open(): Link {
@@ -119,6 +128,7 @@ export class Connection {
   #drop(link: Link): void {
     if (this.#link !== link) return
     this.#link = undefined
+    this.#offlineSince = undefined
     link.destroy()
     const backoff = Math.min(MAX_BACKOFF, MIN_BACKOFF * 2 ** this.#failures++)
     // Not all processes at the same time.
