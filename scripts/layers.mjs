@@ -14,6 +14,7 @@ export const ENTRY_POINTS = [
   'journal',
   'skills',
   'redis',
+  'telemetry',
   'oauth',
   'cli',
 ]
@@ -60,6 +61,7 @@ export const MAY_IMPORT = {
   tap: ['capture', 'auth/loopback.ts', 'version.ts'],
   check: ['capture', 'framing', 'protocol', 'schema', 'tap', 'transports', 'version.ts'],
   workbench: ['capture', 'framing', 'protocol', 'schema', 'preact', '@preact', 'uplot'],
+  telemetry: ['jsonrpc', 'protocol', 'schema', 'version.ts', '@opentelemetry'],
   hosts: ['jsonrpc', 'yaml'],
   cli: 'any',
 }
@@ -78,7 +80,8 @@ export const CHUNKS = {
   // Not in cli.js: no chunk may import the entry, which would start it a second time under another name.
   'default-server': /^cli\/default-server\.ts/,
   // Used by servers and by clients, which do not load each other.
-  'http-messages': /^(?:framing\/event-stream|transports\/http\/client\/parameter-headers)\.ts/,
+  'http-messages':
+    /^(?:framing\/event-stream|transports\/http\/(?:session-id|client\/parameter-headers))\.ts/,
   'extension-rules': /^protocol\/extension/,
   connecting: /^(?:client\/(?!auth\/)|client\.ts|transports\/stdio-(?:client|diagnosis))/,
 }

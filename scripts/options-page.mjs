@@ -74,6 +74,11 @@ const SECTIONS = [
     [['stores/redis/redis.ts', 'RedisOptions']],
   ],
   [
+    'otel(options)',
+    'From `ccmcp/telemetry`: see [telemetry](telemetry.md).',
+    [['telemetry/otel.ts', 'OtelOptions']],
+  ],
+  [
     'clientTasks(options)',
     'From `ccmcp/tasks`, for the `extensions` of `connect`.',
     [['extensions/tasks/client-tasks.ts', 'ClientTasksOptions']],
