@@ -79,6 +79,11 @@ const SECTIONS = [
     [['telemetry/otel.ts', 'OtelOptions']],
   ],
   [
+    'listenMetrics(metrics, options)',
+    'From `ccmcp/prometheus`, which also has `prometheus()`: see [telemetry](telemetry.md#prometheus).',
+    [['telemetry/node-metrics.ts', 'MetricsOptions']],
+  ],
+  [
     'clientTasks(options)',
     'From `ccmcp/tasks`, for the `extensions` of `connect`.',
     [['extensions/tasks/client-tasks.ts', 'ClientTasksOptions']],
