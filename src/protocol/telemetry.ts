@@ -70,7 +70,7 @@ export interface Operation {
 }
 
 /** A session, from `initialize` to its end. */
-export interface SessionActivity {
+interface SessionActivity {
   readonly kind: 'session'
   readonly role: 'server' | 'client'
   readonly revision: string | undefined
@@ -89,12 +89,24 @@ export interface TaskActivity {
 }
 
 /** `call.step`, when it is run and not replayed. */
-export interface StepActivity {
+interface StepActivity {
   readonly kind: 'step'
   readonly key: string
 }
 
 export type Activity = Operation | SessionActivity | TaskActivity | StepActivity
+
+/** Adds the active trace to log entries. They are changed, not copied: there may be one for each request. */
+export function tracedReport(
+  observer: Observer,
+  report: (entry: LogEntry) => void,
+): (entry: LogEntry) => void {
+  return (entry) => {
+    const trace = observer.trace(report)
+    if (trace !== undefined) entry.trace = trace
+    report(entry)
+  }
+}
 
 /** The observer of an option; throws if its value is something else. */
 export function observerOf(

@@ -29,7 +29,12 @@ import {
   handshakeRevisions,
   statelessRevisions,
 } from '../protocol/revisions/index.js'
-import type { Observed, ObservedSession, Observer } from '../protocol/telemetry.js'
+import {
+  type Observed,
+  type ObservedSession,
+  type Observer,
+  tracedReport,
+} from '../protocol/telemetry.js'
 import { type ClientContext, ServedCall } from './call.js'
 import { dispatch } from './dispatch.js'
 import { SessionClientContext, Handshake, callerOf, offers } from './lifecycle.js'
@@ -202,18 +207,17 @@ export class ServerSession implements PeerOptions, ObservedSession {
     this.#observed ??= this.#server.telemetry?.begin(session, this.report)
   }
 
-  /** Adds the session and the trace to log entries. They are changed, not copied: there may be one for each request. */
+  /** Adds the session and the trace to log entries. */
   #reporter(
     { telemetry }: InternalServer,
     report: (entry: LogEntry) => void,
   ): (entry: LogEntry) => void {
+    const traced = telemetry === undefined ? report : tracedReport(telemetry, report)
     const session = this.connection?.session
-    if (session === undefined && telemetry === undefined) return report
+    if (session === undefined) return traced
     return (entry) => {
-      if (session !== undefined) entry.session = session
-      const trace = telemetry?.trace(report)
-      if (trace !== undefined) entry.trace = trace
-      report(entry)
+      entry.session = session
+      traced(entry)
     }
   }
 

@@ -176,8 +176,14 @@ class OtelTelemetry implements Sink {
     )
     return observation(span, trace.setSpan(parent, span), (outcome) => {
       measured(outcome)
+      this.#recordType(span, outcome)
       endSpan(span, outcome)
     })
+  }
+
+  #recordType(span: Span, outcome: Outcome): void {
+    const type = resultTypeOf(outcome)
+    if (type !== undefined) span.setAttribute(name.RESULT_TYPE, type)
   }
 
   /** The conventions: the context of the message is the parent, the one of the transport is linked. */
@@ -214,8 +220,7 @@ class OtelTelemetry implements Sink {
   #end(span: Span, operation: Operation, outcome: Outcome): void {
     const { result, error } = outcome
     span.setAttributes(sessionAttributes(operation))
-    const type = resultTypeOf(outcome)
-    if (type !== undefined) span.setAttribute(name.RESULT_TYPE, type)
+    this.#recordType(span, outcome)
     const called = operation.method === 'tools/call' && error === undefined
     if (this.#options.recordResults === true && called)
       span.setAttribute(name.TOOL_RESULT, contentOf(result))
