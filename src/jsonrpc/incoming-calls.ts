@@ -24,6 +24,8 @@ export interface IncomingOptions {
   maxInFlight?: number
   /** Creates the reference that an internal error and its log line share, if callers must not see the reason. */
   reference?(): string
+  /** What runs a queued call in the asynchronous context in which it was received. */
+  capture?(): ((start: () => void) => void) | undefined
   /** A request was refused before it was handled. */
   refused?(request: Request, exchange: Exchange, error: RpcError): void
 }
@@ -83,6 +85,7 @@ export class IncomingCalls implements CallHost {
     // Calls start in the order of arrival: after a queued call, all others are queued.
     const mayStart = (this.#waiting?.size ?? 0) === 0 && this.#hasRoom()
     if (mayStart || this.#isUrgent(request)) return this.#start(call)
+    call.within = this.#options.capture?.()
     this.#charge(call)
     this.#register(call)
     this.#waiting ??= new Set()
@@ -274,7 +277,8 @@ export class IncomingCalls implements CallHost {
     for (const call of this.#waiting ?? []) {
       if (!this.#hasRoom()) return
       this.#waiting?.delete(call)
-      this.#start(call)
+      if (call.within === undefined) this.#start(call)
+      else call.within(() => this.#start(call))
     }
   }
 

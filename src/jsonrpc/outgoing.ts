@@ -22,6 +22,8 @@ export interface RequestOptions {
 export interface Sending {
   /** The params to send. */
   readonly params: unknown
+  /** Sends it, so that what the transport does belongs to it. */
+  run<Result>(send: () => Result): Result
   ended(outcome: { readonly result?: unknown; readonly error?: unknown }): void
 }
 

@@ -155,7 +155,7 @@ export class Peer implements Receiver, PeerPort {
   #observed(sending: Sending, method: string, options: RequestOptions): Promise<unknown> {
     let response: Promise<unknown>
     try {
-      response = this.#calls().request(method, sending.params, options)
+      response = sending.run(() => this.#calls().request(method, sending.params, options))
     } catch (error) {
       sending.ended({ error })
       throw error

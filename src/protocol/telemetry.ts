@@ -17,6 +17,8 @@ export interface Observer {
   /** A request is about to be sent. */
   sending(message: ObservedMessage, session: ObservedSession): Sending
   begin(activity: Activity, report: (entry: LogEntry) => void): Observed
+  /** Returns a function that runs something in the context that is active now. */
+  capture(report: (entry: LogEntry) => void): (work: () => void) => void
   /** The active trace context, for a task that is run later. */
   carrier(report: (entry: LogEntry) => void): Carrier | undefined
   /** The active trace, for the log. */

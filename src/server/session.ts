@@ -179,6 +179,10 @@ export class ServerSession implements PeerOptions, ObservedSession {
     return observed.run(() => this.#onRequest(call))
   }
 
+  capture(): ((start: () => void) => void) | undefined {
+    return this.#server.telemetry?.capture(this.report)
+  }
+
   refused(request: Request, { http }: Exchange, error: RpcError): void {
     this.#server.telemetry?.received(request, this, http).end({ error })
   }

@@ -42,6 +42,7 @@ export class SinkObserver implements Observer {
     const observed = this.#begin(operation, message.params, (entry) => session.report(entry))
     return {
       params: observed.withMeta(message.params),
+      run: (send) => observed.run(send),
       ended(outcome) {
         operation.ended(outcome)
         observed.end(outcome)
@@ -62,6 +63,19 @@ export class SinkObserver implements Observer {
         return observation
       })
     return new SinkObservations(begun, report)
+  }
+
+  capture(report: Report): (work: () => void) => void {
+    const captured: Observation[] = []
+    for (const sink of this.#sinks)
+      contain(report, () => {
+        const run: unknown = sink.capture?.()
+        if (typeof run === 'function')
+          captured.push({ run: run as (work: () => void) => void, end() {} }) // as its type says
+        return run
+      })
+    const observed = new SinkObservations(captured, report)
+    return (work) => observed.run(work)
   }
 
   carrier(report: Report): Carrier | undefined {

@@ -109,6 +109,11 @@ class OtelTelemetry implements Sink {
     }
   }
 
+  capture(): (work: () => void) => void {
+    const active = context.active()
+    return (work) => context.with(active, work)
+  }
+
   carrier(): Carrier | undefined {
     return inject(context.active())
   }

@@ -6,6 +6,8 @@ import type { Activity, Carrier, Outcome, Telemetry } from '../protocol/telemetr
 export interface Sink extends Telemetry {
   /** Called when something begins; undefined if the rest is of no interest. */
   begin(activity: Activity, params?: Params): Observation | undefined
+  /** Returns a function that runs something in the context that is active now. */
+  capture?(): (work: () => void) => void
   /** The trace context that is active now, as members of `_meta`. */
   carrier?(): Carrier | undefined
   /** The ids of the trace that is active now, for the log. */

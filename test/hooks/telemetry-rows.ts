@@ -58,6 +58,25 @@ export const TELEMETRY_ROWS: readonly Row[] = [
       }),
     }),
   ),
+  row('capture of telemetry', 'result', 'result', async (capture) => {
+    const slow = tool({
+      name: 'slow',
+      run: () => new Promise((resolve) => setImmediate(resolve, 'done')),
+    })
+    const telemetry: Sink = {
+      begin: () => undefined,
+      capture,
+      compose: (all) => new SinkObserver(all),
+    }
+    const server = createServer({ name: 'hooks', version: '1', tools: [slow], telemetry })
+    await using client = await connect(memory(server), { revision: '2025-11-25' })
+    // More than run at the same time.
+    const calls = Array.from({ length: 300 }, () => client.callTool('slow'))
+    return await outcome(
+      Promise.all(calls).then(() => ({})),
+      capture,
+    )
+  }),
   row('trace of telemetry', 'result', 'result', (trace) =>
     calls(trace, { begin: () => undefined, trace }),
   ),

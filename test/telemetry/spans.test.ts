@@ -351,6 +351,30 @@ describe('context of received requests', () => {
   })
 })
 
+describe('contexts of other calls', () => {
+  it('are not those of a call that was queued', async () => {
+    const frees: (() => void)[] = []
+    const waits = tool({
+      name: 'waits',
+      run: () => new Promise<string>((resolve) => frees.push(() => resolve('done'))),
+    })
+    const server = serverOf({ tools: [waits, ...tools] })
+    await using client = await connect(memory(server), {
+      revision: '2025-11-25',
+      elicit: () => ({ action: 'accept', content: {} }),
+    })
+    // As many handlers as run at the same time; the last one makes room while it asks.
+    const calls = Array.from({ length: 255 }, () => client.callTool('waits'))
+    calls.push(client.callTool('asks'))
+    takeSpans()
+    await client.callTool('quick')
+    expect(only(takeSpans(), 'tools/call quick').parentSpanContext).toBeUndefined()
+    while (frees.length < 255) await new Promise((resolve) => setImmediate(resolve))
+    for (const free of frees) free()
+    await Promise.all(calls)
+  })
+})
+
 describe('content', () => {
   const called = async (options: Parameters<typeof otel>[0], text: string) => {
     const echo = tool({
@@ -418,6 +442,27 @@ describe('over HTTP', () => {
     })
     expect(served.parentSpanContext?.spanId).toBe(sent.spanContext().spanId)
   })
+
+  it.each(['2025-11-25', '2026-07-28'])(
+    'sends in the context of the span: %s',
+    async (revision) => {
+      const sentIn: (string | undefined)[] = []
+      await using listening = await listen(serverOf(), { port: 0 })
+      const target = http(listening.url, {
+        fetch: (...given) => {
+          sentIn.push(trace.getActiveSpan()?.spanContext().spanId)
+          return fetch(...given)
+        },
+      })
+      await using client = await connect(target, { revision, telemetry: otel() })
+      sentIn.length = 0
+      takeSpans()
+      await client.callTool('quick')
+      const sent = only(takeSpans(), 'tools/call quick', SpanKind.CLIENT)
+      // Others are the stream of the session and a notification.
+      expect(sentIn).toContain(sent.spanContext().spanId)
+    },
+  )
 
   it('a stateless request has no session id', async () => {
     await using listening = await listen(serverOf(), { port: 0 })
