@@ -59,8 +59,11 @@ export class SessionTelemetry implements ObservedSession {
 
   notified(notification: Notification, handle: () => void): void {
     const observed = this.#options.observer.received(notification, this)
-    observed.run(handle)
-    observed.end({})
+    try {
+      observed.run(handle)
+    } finally {
+      observed.end({})
+    }
   }
 
   /** `initialize` has succeeded; it may do so again, in a new session. */

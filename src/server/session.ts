@@ -310,8 +310,11 @@ export class ServerSession implements PeerOptions, ObservedSession {
     const { telemetry } = this.#server
     if (telemetry === undefined) return this.#onNotification(notification)
     const observed = telemetry.received(notification, this)
-    observed.run(() => this.#onNotification(notification))
-    observed.end({})
+    try {
+      observed.run(() => this.#onNotification(notification))
+    } finally {
+      observed.end({})
+    }
   }
 
   #onNotification(notification: Notification): void {

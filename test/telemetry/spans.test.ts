@@ -14,6 +14,7 @@ import {
 import { revisions } from '../../src/protocol/revisions/index.js'
 import { connectInMemory } from '../../src/testing.js'
 import { otel } from '../../src/telemetry.js'
+import { proves } from '../requirements/proves.js'
 import { only, takeSpans, tracer } from './recorder.js'
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
@@ -97,6 +98,7 @@ describe.each(revisions.map(({ id }) => id))('revision %s', (revision) => {
   })
 
   it('sends the context of the caller to a server', async () => {
+    proves('meta.trace')
     const sent: Record<string, unknown>[] = []
     const seen = tool({ name: 'seen', run: (_, { meta }) => (sent.push({ ...meta }), 'ok') })
     const server = createServer({ name: 'plain', version: '1', tools: [seen] })
