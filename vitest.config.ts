@@ -16,7 +16,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/programs.ts'],
-    setupFiles: ['test/quiet.ts', 'test/official/setup.ts'],
+    setupFiles: ['test/quiet.ts', 'test/setup.ts'],
     reporters: [new QuietReporter()],
     // The output of a test is shown if it fails.
     silent: 'passed-only',
@@ -24,6 +24,9 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000 } },
+    // The files share their workers, so that the sources are loaded once per worker: a test
+    // restores whatever it changes (environment variables, mocks, timers).
+    isolate: false,
     // Two cores are common; child processes need one of them.
     maxWorkers: 2,
   },

@@ -29,7 +29,7 @@ export const MAY_IMPORT = {
   schema: [],
   jsonrpc: [],
   protocol: ['jsonrpc'],
-  server: ['protocol', 'schema', 'jsonrpc', 'runtime.ts'],
+  server: ['protocol', 'schema', 'jsonrpc', 'runtime.ts', 'stores/change-bus.ts'],
   client: [
     'protocol',
     'schema',

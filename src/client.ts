@@ -3,6 +3,7 @@ import { type Principal, checkPrincipal } from './jsonrpc/channel.js'
 import { ignore } from './jsonrpc/hook.js'
 import { METHODS } from './protocol/methods.js'
 import { checkNames, namesOf } from './schema/names.js'
+import { acquire } from './server/acquire.js'
 import { checkServer } from './server/context.js'
 import type { Server } from './server/server.js'
 import { ServerSession } from './server/session.js'
@@ -47,7 +48,7 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
   return {
     open() {
       const [client, other] = memoryChannels(principal)
-      const release = internal.extensions?.acquire(internal, ignore, { remote: false })
+      const release = acquire(internal, ignore, { remote: false })
       void new ServerSession(internal, other, { remote: false, closed: () => void release?.() })
       return client
     },

@@ -12,6 +12,16 @@ export type { TokenVerifier } from './auth/authorization.js'
 export { type OAuthOptions, oauth } from './auth/oauth.js'
 export { type StaticToken, tokens } from './auth/tokens.js'
 export type { HttpHeaders, HttpRequest, Principal, TappedMessage } from './jsonrpc/channel.js'
+export type {
+  ChangeBus,
+  ChangeBusDefinition,
+  ChangePort,
+  ChangeReceiver,
+  ChangedList,
+  Changes,
+  SharedChange,
+} from './stores/change-bus.js'
+export { changeBus } from './stores/shared-changes.js'
 export {
   type EventStore,
   type EventWriter,

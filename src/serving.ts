@@ -2,9 +2,9 @@ import type { Framing } from './framing/detect.js'
 import { type TappedMessage, tap } from './jsonrpc/channel.js'
 import { ignore } from './jsonrpc/hook.js'
 import type { LogEntry } from './jsonrpc/log-entry.js'
+import { acquire } from './server/acquire.js'
 import { checkServer } from './server/context.js'
 import type { Server } from './server/server.js'
-import type { Extensions } from './server/extensions.js'
 import { ServerSession } from './server/session.js'
 import { type ProcessLogLevel, type LogStream, type Logger, logTo } from './transports/stdio-log.js'
 import { type Input, type Output, StreamChannel } from './transports/streams.js'
@@ -42,7 +42,7 @@ export class StreamServer {
   readonly #session: ServerSession
   #stopped: ReturnType<typeof setTimeout> | undefined
   #broken: Error | undefined
-  readonly #release: ReturnType<Extensions['acquire']> | undefined
+  readonly #release: ReturnType<typeof acquire>
   #end: () => void = () => {}
   readonly #ended = new Promise<void>((resolve) => {
     this.#end = resolve
@@ -57,7 +57,7 @@ export class StreamServer {
     const { log, logLevel, tap: watch, maxDepth } = options
     checkServing(options)
     const report: (report: LogEntry) => void = log === undefined ? ignore : logTo(log, logLevel)
-    this.#release = internal.extensions?.acquire(internal, report, { remote: false })
+    this.#release = acquire(internal, report, { remote: false })
     this.#channel = new StreamChannel(options)
     const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
     this.#session = new ServerSession(

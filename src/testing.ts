@@ -6,6 +6,7 @@ import { type HttpOptions, httpHandler } from './http.js'
 import { type Channel, checkPrincipal } from './jsonrpc/channel.js'
 import type { LogEntry } from './jsonrpc/log-entry.js'
 import { checkNames } from './schema/names.js'
+import { acquire } from './server/acquire.js'
 import { checkServer } from './server/context.js'
 import type { Server } from './server/server.js'
 import { ServerSession, type ServerSessionOptions } from './server/session.js'
@@ -20,7 +21,7 @@ export function connectInMemory(
   const [client, other] = memoryChannels()
   const internal = checkServer(server)
   const safeReport = (entry: LogEntry) => callHook(() => report?.(entry), ignore)
-  const release = internal.extensions?.acquire(internal, safeReport, { remote })
+  const release = acquire(internal, safeReport, { remote })
   void new ServerSession(internal, other, {
     ...options,
     remote,

@@ -1,4 +1,4 @@
-// The baseline of the HTTP tap: forwards requests and responses, without recording or error handling.
+// The baseline of the HTTP tap: forwards requests and responses with headers as they are, and ends one side with the other.
 //   node http-pass-through.mjs PORT
 import { Agent, createServer, request as send } from 'node:http'
 
@@ -11,6 +11,8 @@ const server = createServer((request, response) => {
     response.writeHead(answer.statusCode, answer.rawHeaders)
     answer.pipe(response)
   })
+  upstream.on('error', () => response.destroy())
+  response.on('close', () => upstream.destroy())
   request.pipe(upstream)
 })
 server.listen(0, '127.0.0.1', () => console.log(`http://127.0.0.1:${server.address().port}/mcp`))

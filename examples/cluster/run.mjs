@@ -57,6 +57,50 @@ async function post(url, message, headers = {}) {
   return { response, json: text === '' ? undefined : JSON.parse(text) }
 }
 
+/** Listens for changes at one process, and makes one in each. */
+async function watch(url) {
+  const version = '2026-07-28'
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': version,
+    'io.modelcontextprotocol/clientInfo': { name: 'example', version: '1.0.0' },
+    'io.modelcontextprotocol/clientCapabilities': {},
+  }
+  const headers = (method, name) => ({
+    'MCP-Protocol-Version': version,
+    'Mcp-Method': method,
+    ...(name === undefined ? {} : { 'Mcp-Name': name }),
+  })
+  const notifications = { resourceSubscriptions: ['note://shared'] }
+  const message = { id: 1, method: 'subscriptions/listen', params: { notifications, _meta } }
+  const listening = new AbortController()
+  const { body } = await fetch(url, {
+    method: 'POST',
+    signal: listening.signal,
+    headers: {
+      'Content-Type': 'application/json',
+      Accept: 'application/json, text/event-stream',
+      ...headers('subscriptions/listen'),
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', ...message }),
+  })
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader()
+  let received = ''
+  const until = async (count, text) => {
+    while (received.split(text).length <= count) received += (await reader.read()).value
+  }
+  await until(1, 'acknowledged')
+  const writers = new Set()
+  while (writers.size < 2) {
+    const params = { name: 'write', _meta }
+    const call = { id: writers.size + 2, method: 'tools/call', params }
+    const { json } = await post(url, call, headers('tools/call', 'write'))
+    writers.add(json.result.content[0].text)
+    await until(writers.size, 'resources/updated')
+  }
+  console.log(`a client of one process was told of the changes in ${writers.size} processes`)
+  listening.abort()
+}
+
 /** Until nginx listens. */
 async function reached(url) {
   for (let attempt = 0; attempt < 500; attempt++) {
@@ -105,6 +149,7 @@ async function run() {
   const before = new Set()
   for (const id of ids) before.add(await call(id))
   console.log(`${ids.length} calls of one session: ${before.size} process has served them`)
+  await watch(url)
   const owner = [...before][0] === `process ${first.pid}` ? first : started[2]
   await end(owner)
   const after = new Set()

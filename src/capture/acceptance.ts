@@ -109,33 +109,58 @@ export class Acceptance {
   }
 
   #members({ properties, additionalProperties: additional = true }: JsonSchema): Accepts {
-    const known = new Map(
-      Object.entries(isObject(properties) ? properties : {}).map(([name, schema]) => [
+    const members = Object.entries(isObject(properties) ? properties : {}).map(
+      ([name, schema]) => ({
         name,
-        this.#compile(schema),
-      ]),
+        accepts: this.#compile(schema),
+      }),
     )
+    const known = new Map(members.map(({ name, accepts }) => [name, accepts]))
     const others = this.#compile(additional)
-    return (value) => {
+    const acceptsOthers: Accepts = (value) => {
       if (!isObject(value)) return true
       for (const name of Object.keys(value))
         if (!(known.get(name) ?? others)(value[name])) return false
       return true
     }
+    // An inherited member would be taken for one of the value.
+    const isInherited = members.some(({ name }) => name in Object.prototype)
+    if (additional !== true || isInherited) return acceptsOthers
+    return (value) => {
+      if (!isObject(value)) return true
+      for (const { name, accepts } of members) {
+        const member = value[name]
+        if (member !== undefined && !accepts(member)) return false
+      }
+      return true
+    }
   }
 }
 
+const TYPES: ReadonlyMap<unknown, Accepts> = new Map<unknown, Accepts>([
+  ['string', (value) => typeof value === 'string'],
+  ['boolean', (value) => typeof value === 'boolean'],
+  ['object', isObject],
+  ['array', Array.isArray],
+])
+
 function typeOf(types: readonly unknown[]): Accepts {
   const [only] = types
-  if (types.length === 1) return (value) => isOfType(only, value)
+  if (types.length === 1) return TYPES.get(only) ?? ((value) => isOfType(only, value))
   return (value) => types.some((type) => isOfType(type, value))
 }
 
 /** Primitive values only: others are left to the validator. */
 function oneOf(allowed: readonly unknown[]): Accepts {
+  const [only] = allowed
+  if (allowed.length === 1 && typeof only === 'string') return (value) => value === only
   return (value) => (typeof value !== 'object' || value === null) && allowed.includes(value)
 }
 
 function required(names: readonly string[]): Accepts {
-  return (value) => !isObject(value) || names.every((name) => Object.hasOwn(value, name))
+  return (value) => {
+    if (!isObject(value)) return true
+    for (const name of names) if (!Object.hasOwn(value, name)) return false
+    return true
+  }
 }

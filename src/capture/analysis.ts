@@ -14,8 +14,8 @@ import { type HttpExchange, headerOf } from './http-exchange.js'
 import { headOf, placeOf } from './http-rows.js'
 import { type Conversation, HttpSessions } from './http-sessions.js'
 import { type HttpStep, HttpTraffic } from './http-traffic.js'
-import { parseJson } from './json.js'
-import { type Message, messagesOf, valueAt } from './messages.js'
+import { parseLazily, valueAt } from './lazy-json.js'
+import { type Message, messagesOf } from './messages.js'
 import { type Link, type Operation, Operations, type Status } from './operations.js'
 import { METHODS } from '../protocol/methods.js'
 import type { SchemaCheck } from './schema-check.js'
@@ -185,7 +185,7 @@ export class Analysis {
     const isRepeated = this.#sessions.isRepeated(frame)
     if (frame.kind !== 'message' || frame.text === undefined || !isWhole)
       return [frameRow(frame, found.list)]
-    const { node, faults } = parseJson(frame.text)
+    const { node, faults } = parseLazily(frame.text)
     checkJson(frame, faults, found)
     if (node === undefined) return [frameRow(frame, found.list)]
     const messages = messagesOf(node, frame.text)

@@ -5,8 +5,9 @@ import { lint } from '../schema/lint.js'
 import type { AddedList, Definitions } from './definitions.js'
 import type { FrameFindings } from './findings.js'
 import type { Span } from './frames.js'
-import { type JsonNode, memberOf } from './json.js'
-import { type Message, stringAt, valueAt } from './messages.js'
+import type { JsonNode } from './json.js'
+import { memberOf, stringAt, valueAt } from './lazy-json.js'
+import type { Message } from './messages.js'
 import type { Link } from './operations.js'
 
 const MAX_TOOL_NAME = 64
@@ -54,7 +55,7 @@ export class ToolChecks {
         `${listing.bytes} bytes, ${tokenEstimate(listing.bytes)}`,
       )
     for (const tool of repeated)
-      found.text('duplicate-name', memberOf(tool, 'name')?.value ?? tool, stringAt(tool, 'name'))
+      found.text('duplicate-name', memberOf(tool, 'name') ?? tool, stringAt(tool, 'name'))
     for (const tool of list.items ?? []) checkTool(tool, found)
   }
 
@@ -94,7 +95,7 @@ const applicable = new WeakMap<JsonSchema, boolean>()
 function checkOutput(schema: JsonSchema, result: JsonNode, found: FrameFindings): void {
   if (!applicable.has(schema)) applicable.set(schema, lint(schema).length === 0)
   if (applicable.get(schema) !== true) return
-  const content = memberOf(result, 'structuredContent')?.value
+  const content = memberOf(result, 'structuredContent')
   if (content === undefined) {
     found.text('output-schema', result, 'structuredContent is missing')
     return
@@ -105,13 +106,13 @@ function checkOutput(schema: JsonSchema, result: JsonNode, found: FrameFindings)
 }
 
 function checkTool(tool: JsonNode, found: FrameFindings): void {
-  const name = memberOf(tool, 'name')?.value
+  const name = memberOf(tool, 'name')
   const text = stringAt(tool, 'name') ?? ''
   if (name !== undefined && text.length > MAX_TOOL_NAME)
     found.text('long-tool-name', name, `${text.length} characters`)
   if (name !== undefined && !TOOL_NAME.test(text)) found.text('tool-name', name)
   for (const member of ['inputSchema', 'outputSchema'] as const) {
-    const schema = memberOf(tool, member)?.value
+    const schema = memberOf(tool, member)
     if (schema !== undefined) checkSchema(schema, member, text, found)
   }
 }

@@ -1,6 +1,7 @@
 import { isObject } from '../schema/issue.js'
-import { type JsonNode, memberOf } from './json.js'
-import { type Message, valueAt } from './messages.js'
+import type { JsonNode } from './json.js'
+import { memberOf, valueAt } from './lazy-json.js'
+import type { Message } from './messages.js'
 import type { Link, Operation } from './operations.js'
 
 /** The kinds of definitions: the method that lists them, the member of its result, and the member that identifies one. */
@@ -12,6 +13,9 @@ export const KINDS = {
 } as const
 export type Kind = keyof typeof KINDS
 export const KIND_NAMES = Object.keys(KINDS) as readonly Kind[] // the keys of the line above
+const BY_METHOD: ReadonlyMap<string, Kind> = new Map(
+  KIND_NAMES.map((kind) => [KINDS[kind].method, kind]),
+)
 
 /** Definitions that are kept of each kind. */
 const MAX_DEFINITIONS = 10_000
@@ -57,11 +61,11 @@ export class Definitions {
   add(message: Message, { operation, revision }: Link): AddedList | undefined {
     if (message.method === 'notifications/tools/list_changed') this.#isStale = true
     if (operation === undefined) return undefined
-    const kind = KIND_NAMES.find((each) => KINDS[each].method === operation.method)
+    const kind = BY_METHOD.get(operation.method)
     if (kind === undefined) return undefined
     if (message.kind === 'request' && valueAt(message.params, 'cursor') !== undefined)
       this.#continued.add(operation)
-    const list = memberOf(message.result, kind)?.value
+    const list = memberOf(message.result, kind)
     if (message.kind !== 'response' || list?.items === undefined) return undefined
     const before = this.#continued.has(operation) ? this.#listings.get(kind) : undefined
     const listing = before ?? { items: new Map(), bytes: 0, revision: revision?.id }

@@ -1,7 +1,9 @@
 import type { Revision } from '../protocol/revisions/index.js'
+import { isObject } from '../schema/issue.js'
 import type { Direction } from './format.js'
 import type { Frame, Span } from './frames.js'
-import { type JsonFault, type JsonNode, bytesBefore, memberOf } from './json.js'
+import { type JsonFault, type JsonNode, bytesBefore } from './json.js'
+import { memberOf } from './lazy-json.js'
 import type { Message } from './messages.js'
 import { RULES, type RuleId, type Severity, clauseUrl } from './rules.js'
 
@@ -97,14 +99,14 @@ export function checkJson(frame: Frame, faults: readonly JsonFault[], found: Fra
 /** Rules of JSON-RPC about one message. */
 export function checkMessage(message: Message, found: FrameFindings): void {
   const { node, kind } = message
-  if (node.members === undefined) {
+  if (!isObject(node.value)) {
     found.text('invalid-message', node, 'it is not an object')
     return
   }
   const version = memberOf(node, 'jsonrpc')
-  if (version?.value.value !== '2.0') found.text('wrong-version', version?.value ?? node)
+  if (version?.value !== '2.0') found.text('wrong-version', version ?? node)
   if (kind === 'invalid') found.text('invalid-message', node, describeInvalid(node))
-  const id = memberOf(node, 'id')?.value
+  const id = memberOf(node, 'id')
   if (kind === 'request' && id !== undefined && !isId(id)) found.text('invalid-id', id)
   // An error response has no id, or null, if the request could not be read.
   if (kind === 'response' && message.result !== undefined && (id === undefined || !isId(id)))
@@ -113,8 +115,8 @@ export function checkMessage(message: Message, found: FrameFindings): void {
 }
 
 function checkError(error: JsonNode, found: FrameFindings): void {
-  const code = memberOf(error, 'code')?.value
-  const text = memberOf(error, 'message')?.value
+  const code = memberOf(error, 'code')
+  const text = memberOf(error, 'message')
   if (!Number.isInteger(code?.value)) found.text('invalid-error', code ?? error, 'code')
   if (typeof text?.value !== 'string') found.text('invalid-error', text ?? error, 'message')
 }

@@ -62,12 +62,11 @@ export interface EventFields {
 
 const NEWLINE = 0x0a
 const CARRIAGE_RETURN = 0x0d
+const BRACE = 0x7b
 const BOM = [0xef, 0xbb, 0xbf] as const
 const HEADER_START = /^content-(?:length|type)/i
 const HEADER = /^[\w!#$%&'*+.^`|~-]+[ \t]*:/
 const HEADER_LINE = /^content-(?:length|type)\s*:/i
-/** A line that begins like a message, without control characters. */
-const LINE = /^\{[^\u0000-\u001f]*\n$/
 /** Maximum bytes of a message that is decoded. */
 const MAX_MESSAGE = 64 * 1024 * 1024
 /** Bytes of a longer message that are kept until its end. */
@@ -117,8 +116,8 @@ export class FrameParser {
    */
   pushLine(text: string, offset: number, ns: number): Frame | undefined {
     const isNext = offset === this.#position && this.#position === this.#start
-    if (!isNext || this.#framing !== 'lines' || this.#afterGap || !LINE.test(text)) return undefined
-    const length = utf8Length(text)
+    if (!isNext || this.#framing !== 'lines' || this.#afterGap) return undefined
+    const length = lineLength(text)
     if (length === undefined) return undefined
     const start = this.#start
     const end = start + length
@@ -346,15 +345,19 @@ function isBlank(line: string): boolean {
   return /^[ \t\r]*$/.test(line)
 }
 
-/** The bytes of a text in UTF-8; undefined if it has half of a surrogate pair, which UTF-8 does not have. */
-function utf8Length(text: string): number | undefined {
+/** The bytes in UTF-8 of a line that begins like a message; undefined for any other text, which has to be looked at. */
+function lineLength(text: string): number | undefined {
+  const last = text.length - 1
+  if (text.charCodeAt(0) !== BRACE || text.charCodeAt(last) !== NEWLINE) return undefined
   let length = text.length
-  for (let i = 0; i < text.length; i++) {
+  for (let i = 1; i < last; i++) {
     const code = text.charCodeAt(i)
+    if (code < 0x20) return undefined
     if (code < 0x80) continue
     if (code < 0x8_00) length++
     else if (code < 0xd8_00 || code > 0xdf_ff) length += 2
     else {
+      // Half of a surrogate pair is not UTF-8.
       const next = text.charCodeAt(i + 1)
       if (code > 0xdb_ff || !(next >= 0xdc_00 && next <= 0xdf_ff)) return undefined
       // Two code units are four bytes.

@@ -4,8 +4,9 @@ import type { Revision } from '../protocol/revisions/index.js'
 import { headerParameters } from '../schema/headers.js'
 import { type JsonSchema, isObject } from '../schema/issue.js'
 import type { FrameFindings } from './findings.js'
-import { type JsonNode, memberOf } from './json.js'
-import { type Message, stringAt } from './messages.js'
+import type { JsonNode } from './json.js'
+import { memberOf, stringAt } from './lazy-json.js'
+import type { Message } from './messages.js'
 
 /** The HTTP headers of an exchange: of the request that carried a message. */
 export interface ExchangeHeaders {
@@ -23,20 +24,20 @@ export function checkHeaders(
 ): void {
   // Headers of notifications are not defined.
   if (kind !== 'request' || revision?.lifecycle !== 'stateless') return
-  const version = memberOf(memberOf(params, '_meta')?.value, PROTOCOL_VERSION)?.value
+  const version = memberOf(memberOf(params, '_meta'), PROTOCOL_VERSION)
   const compare = (header: string, value: JsonNode | undefined, isEncoded: boolean) => {
     const problem = problemOf(headers.get(header.toLowerCase()), value?.value, isEncoded)
     if (problem !== undefined) found.text('header-mismatch', value ?? node, `${header} ${problem}`)
   }
   compare('MCP-Protocol-Version', version, false)
-  compare('Mcp-Method', memberOf(node, 'method')?.value, false)
+  compare('Mcp-Method', memberOf(node, 'method'), false)
   const { nameParam, paramHeaders = false } = METHODS.get(method) ?? {}
   if (nameParam !== undefined && stringAt(params, nameParam) !== undefined)
-    compare('Mcp-Name', memberOf(params, nameParam)?.value, true)
+    compare('Mcp-Name', memberOf(params, nameParam), true)
   if (!paramHeaders || inputSchema === undefined) return
   for (const { name, path } of parametersOf(inputSchema)) {
-    let value = memberOf(params, 'arguments')?.value
-    for (const member of path) value = memberOf(value, member)?.value
+    let value = memberOf(params, 'arguments')
+    for (const member of path) value = memberOf(value, member)
     if (!isObject(value?.value)) compare(`Mcp-Param-${name}`, value, true)
   }
 }

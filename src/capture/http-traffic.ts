@@ -47,7 +47,8 @@ export class HttpTraffic {
   /** Undefined for an event that says nothing about HTTP. */
   event(record: EventRecord): HttpStep | undefined {
     const { event, exchange: id, dir } = record
-    if (event === 'listen' && typeof record['target'] === 'string') {
+    const namesTarget = event === 'listen' || event === 'target'
+    if (namesTarget && typeof record['target'] === 'string') {
       const { target } = record
       if (URL.canParse(target)) this.addPath(new URL(target).pathname)
       return undefined

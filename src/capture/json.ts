@@ -9,7 +9,7 @@ interface Place {
   end: number
 }
 
-export interface JsonMember {
+interface JsonMember {
   name: string
   key: Place
   value: JsonNode
@@ -19,9 +19,9 @@ export interface JsonNode extends Place {
   /** The value as JSON.parse returns it. */
   value: unknown
   /** The members of an object, in order and with repeated names. */
-  members?: JsonMember[]
+  members?: JsonMember[] | undefined
   /** The items of an array. */
-  items?: JsonNode[]
+  items?: JsonNode[] | undefined
 }
 
 type JsonFaultKind = 'invalid-json' | 'duplicate-key' | 'unsafe-number' | 'deep-nesting'
@@ -39,9 +39,9 @@ export interface ParsedJson {
 }
 
 /** Deeper texts are not parsed: the parser is recursive. */
-const MAX_DEPTH = 500
+export const MAX_DEPTH = 500
 /** More values are not parsed: each takes about 100 bytes of memory. */
-const MAX_VALUES = 500_000
+export const MAX_VALUES = 500_000
 /** Maximum number of faults of each text; the first ones say enough. */
 const MAX_FAULTS = 20
 
@@ -248,17 +248,6 @@ class Names {
     if (this.#few.length > 16) this.#many = new Set(this.#few)
     return false
   }
-}
-
-/** The member of an object; the last one if the name is repeated. */
-export function memberOf(node: JsonNode | undefined, name: string): JsonMember | undefined {
-  const members = node?.members
-  if (members === undefined) return undefined
-  for (let at = members.length - 1; at >= 0; at--) {
-    const member = members[at]
-    if (member?.name === name) return member
-  }
-  return undefined
 }
 
 /** The value at a path such as `params.items[2].name`, or the innermost one on the way there. */

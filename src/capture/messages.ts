@@ -1,9 +1,12 @@
-import { type JsonMember, type JsonNode, memberOf } from './json.js'
+import type { JsonNode } from './json.js'
+import { memberOf, sourceOf, valueAt } from './lazy-json.js'
+
+/** The same for equal ids; the number 1 and the string "1" differ. */
+export type IdKey = number | string
 
 /** The id of a request or response. */
 export interface MessageId {
-  /** The same for equal ids; the number 1 and the string "1" differ. */
-  key: string
+  key: IdKey
   /** As it was written. */
   text: string
   isNull: boolean
@@ -25,46 +28,39 @@ export interface Message {
 
 /** The messages of a JSON text: one, or those of a batch. */
 export function messagesOf(node: JsonNode, text: string): Message[] {
-  if (node.items === undefined) return [messageOf(node, text, false)]
-  return node.items.map((item) => messageOf(item, text, true))
+  if (!Array.isArray(node.value)) return [messageOf(node, text, false)]
+  return (node.items ?? []).map((item) => messageOf(item, text, true))
 }
 
 function messageOf(node: JsonNode, text: string, inBatch: boolean): Message {
-  const idMember = memberOf(node, 'id')
-  const methodMember = memberOf(node, 'method')
-  const result = memberOf(node, 'result')?.value
-  const error = memberOf(node, 'error')?.value
-  const id = idMember === undefined ? undefined : idOf(idMember, text)
-  const method = methodMember?.value.value
-  const params = memberOf(node, 'params')?.value
+  const id = idOf(memberOf(node, 'id'), text)
+  const method = valueAt(node, 'method')
+  const params = memberOf(node, 'params')
+  const result = memberOf(node, 'result')
+  const error = memberOf(node, 'error')
   if (typeof method === 'string') {
-    const kind = idMember === undefined ? 'notification' : 'request'
+    const kind = id === undefined ? 'notification' : 'request'
     return { kind, node, inBatch, id, method, params, result, error }
   }
-  const isResponse = methodMember === undefined && (result === undefined) !== (error === undefined)
+  const isResponse = method === undefined && (result === undefined) !== (error === undefined)
   const kind = isResponse ? 'response' : 'invalid'
   return { kind, node, inBatch, id, method: undefined, params, result, error }
 }
 
-function idOf({ value: { start, end, value } }: JsonMember, text: string): MessageId {
-  const source = text.slice(start, end)
-  const isSafe = typeof value === 'string' || Number.isSafeInteger(value)
-  return {
-    key: isSafe ? `${typeof value} ${String(value)}` : `as written ${source}`,
-    text: source,
-    isNull: value === null,
-  }
+function idOf(node: JsonNode | undefined, text: string): MessageId | undefined {
+  if (node === undefined) return undefined
+  const { value } = node
+  const source = sourceOf(node, text)
+  return { key: keyOfId(value) ?? `as written ${source}`, text: source, isNull: value === null }
 }
 
-/** A string at a path of member names, or undefined. */
-export function stringAt(node: JsonNode | undefined, ...path: string[]): string | undefined {
-  const value = valueAt(node, ...path)
-  return typeof value === 'string' ? value : undefined
+/** Undefined if the value cannot be compared. */
+export function keyOfId(value: unknown): IdKey | undefined {
+  if (typeof value === 'string') return `string ${value}`
+  return typeof value === 'number' && Number.isSafeInteger(value) ? value : undefined
 }
 
-/** The value at a path of member names, or undefined. */
-export function valueAt(node: JsonNode | undefined, ...path: string[]): unknown {
-  let current = node
-  for (const name of path) current = memberOf(current, name)?.value
-  return current?.value
+/** Where the method of a message is. */
+export function methodPlace(node: JsonNode): JsonNode {
+  return memberOf(node, 'method') ?? node
 }

@@ -4,7 +4,8 @@ import { type Revision, revisions } from '../protocol/revisions/index.js'
 import type { Direction } from './format.js'
 import type { Frame, Span } from './frames.js'
 import type { HttpExchange } from './http-exchange.js'
-import { type Message, type MessageId, stringAt, valueAt } from './messages.js'
+import { stringAt, valueAt } from './lazy-json.js'
+import { type IdKey, type Message, type MessageId, keyOfId } from './messages.js'
 import { Pending } from './pending.js'
 
 export type Status = 'ok' | 'error' | 'input_required' | 'cancelled'
@@ -62,7 +63,7 @@ const revisionOf = (id: string | undefined) => revisions.find((each) => each.id 
 /** Links the messages of one connection. A link is made only if it is certain. */
 export class Operations {
   readonly #pending = { in: new Pending<Operation>(), out: new Pending<Operation>() }
-  readonly #used = { in: new Set<string>(), out: new Set<string>() }
+  readonly #used = { in: new Set<IdKey>(), out: new Set<IdKey>() }
   readonly #states: RequestStates
   /** What `initialize` negotiated, the revision of the last request that named its own, and of the last one with a result. */
   #negotiated: Revision | undefined
@@ -218,7 +219,8 @@ export class Operations {
   }
 
   #byId(dir: Direction, id: unknown): Operation | undefined {
-    return this.#pending[dir].get(`${typeof id} ${String(id)}`)
+    const key = keyOfId(id)
+    return key === undefined ? undefined : this.#pending[dir].get(key)
   }
 
   /** The revision of a message that does not say it. It is not certain if the server serves both kinds of requests. */

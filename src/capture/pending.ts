@@ -1,12 +1,12 @@
 /** What is read of a request. */
 interface Waiting {
-  id: { key: string }
+  id: { key: number | string }
   progressToken: unknown
 }
 
 /** The requests of one direction that have no response, by id and by progress token. */
 export class Pending<Operation extends Waiting> {
-  readonly #byId = new Map<string, Operation>()
+  readonly #byId = new Map<number | string, Operation>()
   readonly #byToken = new Map<unknown, Set<Operation>>()
 
   add(operation: Operation): void {
@@ -19,11 +19,11 @@ export class Pending<Operation extends Waiting> {
     else sharing.add(operation)
   }
 
-  get(key: string): Operation | undefined {
+  get(key: number | string): Operation | undefined {
     return this.#byId.get(key)
   }
 
-  delete(key: string): void {
+  delete(key: number | string): void {
     const operation = this.#byId.get(key)
     if (operation === undefined) return
     this.#byId.delete(key)

@@ -1,7 +1,7 @@
 import type { FrameFindings } from './findings.js'
 import type { Direction } from './format.js'
-import { memberOf } from './json.js'
-import { type Message, valueAt } from './messages.js'
+import { memberOf, valueAt } from './lazy-json.js'
+import type { Message } from './messages.js'
 import type { Link } from './operations.js'
 
 /** Tokens that are remembered; with more, unknown ones are not reported. */
@@ -37,7 +37,7 @@ export class ProgressRules {
 
   #progress({ params, node }: Message, dir: Direction, found: FrameFindings): void {
     const tokens = this.#tokens[dir === 'in' ? 'out' : 'in']
-    const token = memberOf(params, 'progressToken')?.value
+    const token = memberOf(params, 'progressToken')
     const progress = tokens.get(keyOf(token?.value))
     if (progress === undefined) {
       if (tokens.size < MAX_TOKENS)
@@ -45,7 +45,7 @@ export class ProgressRules {
       return
     }
     if (progress.isDone) found.text('progress', token ?? node, 'the request was answered before')
-    const value = memberOf(params, 'progress')?.value
+    const value = memberOf(params, 'progress')
     if (typeof value?.value !== 'number') return
     if (progress.last !== undefined && value.value <= progress.last)
       found.text('progress', value, `it was ${progress.last} before`)

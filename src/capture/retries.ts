@@ -1,6 +1,7 @@
 import type { FrameFindings } from './findings.js'
-import { type JsonNode, memberOf } from './json.js'
-import { type Message, stringAt, valueAt } from './messages.js'
+import type { JsonNode } from './json.js'
+import { memberOf, stringAt, valueAt } from './lazy-json.js'
+import type { Message } from './messages.js'
 import type { Operation } from './operations.js'
 
 /** Results that ask for input and are remembered, and the characters of their requests. */
@@ -25,7 +26,7 @@ export class Retries {
   /** The result of a request that asks for input. */
   inputRequired(operation: Operation, result: JsonNode): void {
     const request = this.#requests.get(operation)
-    const keys = keysOf(memberOf(result, 'inputRequests')?.value)
+    const keys = keysOf(memberOf(result, 'inputRequests'))
     if (request === undefined || stringAt(result, 'requestState') === undefined) return
     this.#open = [...this.#open.slice(1 - MAX_OPEN), { request, keys }]
   }
@@ -39,13 +40,13 @@ export class Retries {
     const request = described(method, params)
     if (request !== undefined) this.#requests.set(operation, request)
     if (continues !== undefined && continues.id.key === operation.id.key)
-      found.text('retry-id', memberOf(node, 'id')?.value ?? node)
+      found.text('retry-id', memberOf(node, 'id') ?? node)
     if (!isRetry || request === undefined) return
-    const keys = keysOf(memberOf(params, 'inputResponses')?.value)
+    const keys = keysOf(memberOf(params, 'inputResponses'))
     const matching = this.#open.filter((each) => each.request === request && each.keys === keys)
     this.#open = this.#open.filter((each) => !matching.includes(each))
     if (continues !== undefined || matching.length !== 1) return
-    const state = memberOf(params, 'requestState')?.value
+    const state = memberOf(params, 'requestState')
     found.text('request-state', state ?? params ?? node, state === undefined ? 'it is missing' : '')
   }
 }

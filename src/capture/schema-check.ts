@@ -8,6 +8,8 @@ export class SchemaCheck {
   readonly #official: OfficialSchema
   /** The definitions of requests and notifications, by method. */
   readonly #byMethod = new Map<string, string>()
+  /** The definitions of results, by the method of their request. */
+  readonly #results = new Map<string, string>()
   readonly #schemas = new Map<string, JsonSchema>()
   readonly #acceptance: Acceptance
 
@@ -18,6 +20,10 @@ export class SchemaCheck {
       const method = isObject(properties) ? properties['method'] : undefined
       if (isObject(method) && typeof method['const'] === 'string')
         this.#byMethod.set(method['const'], name)
+    }
+    for (const [method, name] of this.#byMethod) {
+      const own = name.replace(/Request$/, 'Result')
+      this.#results.set(method, own in official.definitions ? own : 'EmptyResult')
     }
   }
 
@@ -35,8 +41,8 @@ export class SchemaCheck {
 
   #resultDefinition(method: string, hasTask: boolean, result: unknown): string | undefined {
     const { definitions } = this.#official
-    const request = this.#byMethod.get(method)
-    if (request === undefined) return undefined
+    const own = this.#results.get(method)
+    if (own === undefined) return undefined
     if (isObject(result)) {
       const type = result['resultType']
       if (type === 'input_required') return 'InputRequiredResult'
@@ -45,8 +51,7 @@ export class SchemaCheck {
       if (hasTask && 'task' in result && 'CreateTaskResult' in definitions)
         return 'CreateTaskResult'
     }
-    const own = request.replace(/Request$/, 'Result')
-    return own in definitions ? own : 'EmptyResult'
+    return own
   }
 
   #issues(definition: string, value: unknown): readonly Issue[] {

@@ -6,8 +6,9 @@ import type { Definitions } from './definitions.js'
 import type { FrameFindings } from './findings.js'
 import type { Direction } from './format.js'
 import type { Span } from './frames.js'
-import { memberOf, nodeAt } from './json.js'
-import { type Message, valueAt } from './messages.js'
+import { nodeAt } from './json.js'
+import { memberOf, valueAt } from './lazy-json.js'
+import { type Message, methodPlace } from './messages.js'
 import type { Link } from './operations.js'
 import { ProgressRules } from './progress-rules.js'
 import type { SchemaCheck } from './schema-check.js'
@@ -98,7 +99,7 @@ export class SessionRules {
     if (!isDeclared)
       found.text(
         'undeclared-notification',
-        memberOf(node, 'method')?.value ?? node,
+        methodPlace(node),
         member === undefined ? capability : `${capability}.${member}`,
       )
   }
@@ -116,7 +117,7 @@ export class SessionRules {
   #version({ kind, params, result }: Message, { operation }: Link, found: FrameFindings): void {
     if (operation?.method !== 'initialize') return
     const source = kind === 'response' ? result : params
-    const version = memberOf(source, 'protocolVersion')?.value
+    const version = memberOf(source, 'protocolVersion')
     const isKnown = revisions.some(({ id }) => id === version?.value)
     if (version !== undefined && typeof version.value === 'string' && !isKnown)
       found.text('unknown-revision', version, version.value.slice(0, 40))
@@ -129,18 +130,17 @@ export class SessionRules {
     isStateless: boolean,
     found: FrameFindings,
   ): void {
-    const place = memberOf(node, 'method')?.value ?? node
     if (dir === 'out' && isStateless) {
-      found.text('server-request', place, method)
+      found.text('server-request', methodPlace(node), method)
       return
     }
     const stateless = revision?.lifecycle === 'stateless'
     const isReady = dir === 'in' ? this.#isAnswered : this.#isInitialized
     const isKnownStateless = isStateless && this.#stateless.isServed
     if (!stateless && !isKnownStateless && !isReady && method !== 'ping' && method !== 'initialize')
-      found.text('before-initialized', place, method)
+      found.text('before-initialized', methodPlace(node), method)
     if (revision === undefined) return
-    this.#method(method, dir, revision, place, found)
+    this.#method(method, dir, revision, node, found)
     const capability = dir === 'in' ? METHODS.get(method)?.capability : CLIENT_CAPABILITIES[method]
     const declared = dir === 'in' ? this.#server : this.#client
     // Not every revision has every capability.
@@ -148,20 +148,21 @@ export class SessionRules {
       dir === 'out' ||
       (capability !== undefined && revision.fields.capabilities.includes(capability))
     if (capability !== undefined && exists && declared !== undefined && !(capability in declared))
-      found.text('undeclared-capability', place, capability)
+      found.text('undeclared-capability', methodPlace(node), capability)
   }
 
   #method(
     method: string,
     dir: Direction,
     revision: Revision,
-    place: Message['node'],
+    node: Message['node'],
     found: FrameFindings,
   ): void {
     const has = ({ methods, unsupportedMethods }: Revision) =>
       (dir === 'in' ? methods.clientRequests : methods.serverRequests).includes(method) ||
       Object.hasOwn(unsupportedMethods, method)
-    if (!has(revision) && revisions.some(has)) found.text('wrong-revision', place, method)
+    if (!has(revision) && revisions.some(has))
+      found.text('wrong-revision', methodPlace(node), method)
   }
 
   #schema(

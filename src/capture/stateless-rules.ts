@@ -2,8 +2,9 @@ import { CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION } from '../protocol/me
 import { METHODS } from '../protocol/methods.js'
 import { isObject } from '../schema/issue.js'
 import type { FrameFindings } from './findings.js'
-import { type JsonNode, memberOf } from './json.js'
-import { type Message, stringAt, valueAt } from './messages.js'
+import type { JsonNode } from './json.js'
+import { memberOf, stringAt, valueAt } from './lazy-json.js'
+import { type Message, methodPlace } from './messages.js'
 import type { Link, Operation } from './operations.js'
 import { Retries } from './retries.js'
 
@@ -53,9 +54,10 @@ export class StatelessRules {
   #request(message: Message, link: Link, isStateless: boolean, found: FrameFindings): void {
     const { method = '', params, node } = message
     const { operation } = link
-    const meta = memberOf(params, '_meta')?.value
-    const version = memberOf(meta, PROTOCOL_VERSION)
-    if (valueAt(meta, LOG_LEVEL) !== undefined) this.#wantsLogs = true
+    const version = valueAt(params, '_meta', PROTOCOL_VERSION)
+    if (valueAt(params, '_meta', LOG_LEVEL) !== undefined) this.#wantsLogs = true
+    if (version === undefined && !isStateless) return
+    const meta = memberOf(params, '_meta')
     const isStatelessRequest = link.revision?.lifecycle === 'stateless'
     if (version === undefined && isStateless && this.#isServed && METHODS.get(method) !== undefined)
       found.text('missing-meta', meta ?? params ?? node, PROTOCOL_VERSION)
@@ -85,7 +87,7 @@ export class StatelessRules {
     if (!needsInput) return
     const descriptor = METHODS.get(operation.method)
     if (descriptor !== undefined && descriptor.mayRequireInput !== true)
-      found.text('unexpected-input-required', memberOf(result, 'resultType')?.value ?? result)
+      found.text('unexpected-input-required', memberOf(result, 'resultType') ?? result)
     this.#checkInputRequests(operation, result, found)
     this.#retries.inputRequired(operation, result)
   }
@@ -94,32 +96,31 @@ export class StatelessRules {
   #checkInputRequests(operation: Operation, result: JsonNode, found: FrameFindings): void {
     const capabilities = this.#requests.get(operation)?.capabilities
     if (capabilities === undefined) return
-    for (const { value } of memberOf(result, 'inputRequests')?.value.members ?? []) {
+    for (const { value } of memberOf(result, 'inputRequests')?.members ?? []) {
       const needed = INPUT_CAPABILITIES[stringAt(value, 'method') ?? '']
       if (needed !== undefined && !(needed in capabilities))
-        found.text('undeclared-input', memberOf(value, 'method')?.value ?? value, needed)
+        found.text('undeclared-input', memberOf(value, 'method') ?? value, needed)
     }
   }
 
   #notification(message: Message, link: Link, isStateless: boolean, found: FrameFindings): void {
     const { method = '', node } = message
     const { operation } = link
-    const place = memberOf(node, 'method')?.value ?? node
     // With both kinds of requests on a connection, it is not certain to which one a notification belongs.
     const isCertain = isStateless && this.#isServed
     if (method === 'notifications/message' && isCertain && !this.#wantsLogs)
-      found.text('unrequested-log', place)
+      found.text('unrequested-log', methodPlace(node))
     const filter = FILTERS[method]
     const request = operation === undefined ? undefined : this.#requests.get(operation)
     if (operation?.method !== 'subscriptions/listen' || request === undefined) {
       if (filter !== undefined && isCertain)
-        found.text('unrequested-notification', place, 'it names no subscription')
+        found.text('unrequested-notification', methodPlace(node), 'it names no subscription')
       return
     }
     if (method === ACKNOWLEDGED) request.isAcknowledged = true
-    else if (!request.isAcknowledged) found.text('acknowledgement', place, method)
+    else if (!request.isAcknowledged) found.text('acknowledgement', methodPlace(node), method)
     if (filter !== undefined && !isRequested(request.filter[filter]))
-      found.text('unrequested-notification', place, method)
+      found.text('unrequested-notification', methodPlace(node), method)
   }
 }
 
@@ -135,7 +136,7 @@ function isRequested(value: unknown): boolean {
 }
 
 function checkErrorCode(error: JsonNode, found: FrameFindings): void {
-  const code = memberOf(error, 'code')?.value
+  const code = memberOf(error, 'code')
   if (code === undefined || typeof code.value !== 'number') return
   const isReserved = code.value >= RESERVED.from && code.value <= RESERVED.to
   const isUndefined = isReserved && !DEFINED_CODES.has(code.value)
@@ -150,7 +151,7 @@ function checkCacheHints(
   found: FrameFindings,
 ): void {
   if (METHODS.get(method)?.cache === undefined) return
-  const hints = CACHE_HINTS.map((name) => memberOf(result, name)?.value)
+  const hints = CACHE_HINTS.map((name) => memberOf(result, name))
   if (type === 'input_required') {
     for (const hint of hints)
       if (hint !== undefined) found.text('cache-hints', hint, 'the result asks for input')

@@ -14,17 +14,21 @@ export async function captureLines(path: string, items: readonly Item[]): Promis
   const byStart = items
     .filter(({ capture }) => capture === path)
     .toSorted((one, other) => other.finding.start - one.finding.start)
-  // The next one is the last, since positions only grow.
-  const open = {
-    in: byStart.filter(({ finding }) => finding.dir === 'in'),
-    out: byStart.filter(({ finding }) => finding.dir === 'out'),
+  // Of each stream, the next one is the last, since positions only grow.
+  const open = new Map<string, Item[]>()
+  for (const item of byStart) {
+    const key = keyOf(item.finding)
+    const waiting = open.get(key) ?? []
+    waiting.push(item)
+    open.set(key, waiting)
   }
-  const last: { in?: Line; out?: Line } = {}
+  const last = new Map<string, Line>()
   for await (const { text, ...line } of linesOf(path)) {
     const span = spanOf(text)
     if (span === undefined) continue
-    last[span.dir] = line
-    const waiting = open[span.dir]
+    const key = keyOf(span)
+    last.set(key, line)
+    const waiting = open.get(key) ?? []
     for (let next = waiting.at(-1); next !== undefined; next = waiting.at(-1)) {
       if (next.finding.start >= span.end) break
       found.set(next, line)
@@ -32,11 +36,16 @@ export async function captureLines(path: string, items: readonly Item[]): Promis
     }
   }
   // An empty range at the end of a stream.
-  for (const item of [...open.in, ...open.out]) {
-    const line = last[item.finding.dir]
-    if (line !== undefined) found.set(item, line)
+  for (const [key, rest] of open) {
+    const line = last.get(key)
+    if (line !== undefined) for (const item of rest) found.set(item, line)
   }
   return found
+}
+
+/** Positions are those of a direction; over HTTP, those of a body. */
+function keyOf({ dir, exchange }: { dir: Direction; exchange?: number }): string {
+  return `${dir} ${exchange ?? ''}`
 }
 
 async function* linesOf(path: string): AsyncGenerator<Line & { text: string }> {
@@ -62,17 +71,27 @@ async function* linesOf(path: string): AsyncGenerator<Line & { text: string }> {
   }
 }
 
-function spanOf(text: string): { dir: Direction; end: number } | undefined {
+interface ChunkSpan {
+  dir: Direction
+  end: number
+  exchange?: number
+}
+
+function spanOf(text: string): ChunkSpan | undefined {
   try {
     const record = JSON.parse(text) as unknown
     if (!isObject(record) || record['type'] !== 'chunk') return undefined
-    const { dir, offset, text: content, base64 } = record
+    const { dir, offset, exchange, text: content, base64 } = record
     if (typeof offset !== 'number' || (dir !== 'in' && dir !== 'out')) return undefined
     const { length } = bytesOf({
       ...(typeof content === 'string' ? { text: content } : {}),
       ...(typeof base64 === 'string' ? { base64 } : {}),
     })
-    return { dir, end: offset + length }
+    return {
+      dir,
+      end: offset + length,
+      ...(typeof exchange === 'number' ? { exchange } : {}),
+    }
   } catch {
     return undefined // an incomplete line
   }

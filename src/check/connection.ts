@@ -1,6 +1,6 @@
 import { type Frame, FrameParser, type Span } from '../capture/frames.js'
 import { parseJson } from '../capture/json.js'
-import { type Message, messagesOf } from '../capture/messages.js'
+import { type IdKey, type Message, messagesOf } from '../capture/messages.js'
 import type { Recording } from './recording.js'
 
 /** What came back for a request. */
@@ -36,7 +36,7 @@ export abstract class Connection {
   /** Responses without a request, as they were written. */
   readonly unmatched: { id: string; span: Span }[] = []
   readonly #parser = new FrameParser('out', MAX_OUTPUT)
-  readonly #pending = new Map<string, (message: Message | undefined, span: Span) => void>()
+  readonly #pending = new Map<IdKey, (message: Message | undefined, span: Span) => void>()
   /** Called with each message, and with undefined when nothing follows. */
   readonly #listeners = new Set<(message: Message | undefined) => void>()
   #nextId = 1
@@ -142,7 +142,7 @@ export abstract class Connection {
   }
 
   /** A request gets no response. */
-  protected fail(key: string): void {
+  protected fail(key: IdKey): void {
     this.#pending.get(key)?.(undefined, { start: 0, end: 0 })
   }
 
@@ -183,7 +183,7 @@ export abstract class Connection {
 }
 
 /** Identifies a request, as responses do. */
-export function keyOf(text: string): string {
+export function keyOf(text: string): IdKey {
   const { node } = parseJson(text)
   const [message] = node === undefined ? [] : messagesOf(node, text)
   return message?.id?.key ?? ''

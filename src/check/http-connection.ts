@@ -1,4 +1,4 @@
-import { EventStreamParser } from '../framing/event-stream.js'
+import { EventStreamBody } from '../capture/http-body.js'
 import { METHODS } from '../protocol/methods.js'
 import { PROTOCOL_VERSION } from '../protocol/meta.js'
 import { type Revision, handshakeRevision } from '../protocol/revisions/index.js'
@@ -6,6 +6,8 @@ import { isObject } from '../schema/issue.js'
 import { encodeHeaderValue } from '../transports/http/client/parameter-headers.js'
 import type { HttpResponse, SendRequest } from '../transports/http/client/http-request.js'
 import { Connection, MAX_OUTPUT, keyOf } from './connection.js'
+import type { HttpCapture } from './http-capture.js'
+import { lineOf, messagesIn } from './http-lines.js'
 import type { Recording } from './recording.js'
 
 /** The response to one POST. */
@@ -19,14 +21,12 @@ export interface PostResult {
 }
 
 const ignore = () => {}
-const NEWLINE = 0x0a
-const SPACE = 0x20
-
 /** A server at a URL. Each message that is sent or received is recorded as a line; line breaks within one become spaces. */
 export class HttpConnection extends Connection {
   readonly url: URL
   readonly #send: SendRequest
   readonly #headers: Readonly<Record<string, string>>
+  readonly #capture: HttpCapture | undefined
   readonly #controller = new AbortController()
   #notified = Promise.resolve()
   #session: string | undefined
@@ -41,9 +41,11 @@ export class HttpConnection extends Connection {
     headers: Readonly<Record<string, string>>,
     recording: Recording,
     timeout: number,
+    capture?: HttpCapture,
   ) {
     super(recording, timeout)
     this.url = url
+    this.#capture = capture
     this.#send = send
     this.#headers = headers
   }
@@ -56,8 +58,9 @@ export class HttpConnection extends Connection {
 
   protected write(text: string, headers: Readonly<Record<string, string>>): void {
     const key = keyOf(text)
+    const start = this.recording.position('in') - Buffer.byteLength(text) - 1
     // A notification must have arrived before what follows it.
-    const posted = this.#notified.then(() => this.post(text, headers))
+    const posted = this.#notified.then(() => this.post(text, headers, start))
     const finished = posted.then(ignore, (error: unknown) => {
       this.failure = error instanceof Error ? error.message : String(error)
     })
@@ -66,8 +69,12 @@ export class HttpConnection extends Connection {
     else void finished.then(() => this.fail(key))
   }
 
-  /** Sends a body, and reads the response to its end or until the timeout. */
-  async post(text: string, headers: Readonly<Record<string, string>> = {}): Promise<PostResult> {
+  /** Sends a body, and reads the response to its end or until the timeout. `start`: where the body was recorded. */
+  async post(
+    text: string,
+    headers: Readonly<Record<string, string>> = {},
+    start = this.recording.position('in'),
+  ): Promise<PostResult> {
     const body: unknown = parsed(text)
     this.failure = undefined
     const signal = AbortSignal.any([this.#controller.signal, AbortSignal.timeout(this.timeout)])
@@ -84,11 +91,14 @@ export class HttpConnection extends Connection {
       body: text,
       signal,
     })
+    const exchange = this.#capture?.exchangeOf(signal)
+    if (exchange !== undefined) this.recording.place('in', start, { exchange, offset: 0 })
     const contentType = (response.header('content-type') ?? '').split(';')[0]?.trim() ?? ''
     const isInitialize = isObject(body) && body['method'] === 'initialize'
     if (isInitialize) this.#session = response.header('mcp-session-id')
     this.recording.event('http', { status: response.status, contentType })
-    const isEmpty = await this.#read(response, contentType.toLowerCase(), isInitialize)
+    const reader = { contentType: contentType.toLowerCase(), isInitialize, exchange }
+    const isEmpty = await this.#read(response, reader)
     const allowedOrigin = response.header('access-control-allow-origin')
     this.last = { status: response.status, contentType, isEmpty, allowedOrigin }
     return this.last
@@ -106,6 +116,7 @@ export class HttpConnection extends Connection {
     }
     this.#controller.abort()
     this.end('the connection was closed')
+    this.#capture?.end()
     this.recording.event('exit')
     this.recording.end()
   }
@@ -129,14 +140,10 @@ export class HttpConnection extends Connection {
   }
 
   /** Reads JSON or an event stream; returns whether there was nothing. */
-  async #read(
-    response: HttpResponse,
-    contentType: string,
-    isInitialize: boolean,
-  ): Promise<boolean> {
-    const isStream = contentType === 'text/event-stream'
-    const isJson = contentType === 'application/json'
-    const events = new EventStreamParser(MAX_OUTPUT)
+  async #read(response: HttpResponse, read: Reading): Promise<boolean> {
+    const isStream = read.contentType === 'text/event-stream'
+    const isJson = read.contentType === 'application/json'
+    const events = new EventStreamBody('out', MAX_OUTPUT)
     const parts: Uint8Array[] = []
     let size = 0
     for await (const chunk of response.body) {
@@ -147,28 +154,32 @@ export class HttpConnection extends Connection {
         return false
       }
       if (!isStream) parts.push(chunk)
-      else events.push(chunk)
-      if (!isStream) continue
-      for (let event = events.next(); event !== undefined; event = events.next())
-        if (event.data !== undefined && event.data !== '')
-          this.#message(Buffer.from(event.data), isInitialize)
+      else
+        for (const { text, start } of messagesIn(events, chunk, size - chunk.length))
+          this.#message(Buffer.from(text), start, read)
     }
     const bytes = Buffer.concat(parts)
-    if (isJson && bytes.length > 0) this.#message(bytes, isInitialize)
+    if (isJson && bytes.length > 0) this.#message(bytes, 0, read)
     return size === 0
   }
 
-  #message(bytes: Buffer, isInitialize: boolean): void {
-    const line = Buffer.alloc(bytes.length + 1, NEWLINE)
-    for (const [at, byte] of bytes.entries())
-      line[at] = byte === NEWLINE || byte === 0x0d ? SPACE : byte
+  #message(bytes: Buffer, offset: number, { isInitialize, exchange }: Reading): void {
     if (isInitialize) {
       const message = parsed(bytes.toString('utf8'))
       const result = isObject(message) ? message['result'] : undefined
       if (isObject(result)) this.#revision = handshakeRevision(result['protocolVersion'])
     }
-    this.receive(line)
+    if (exchange !== undefined)
+      this.recording.place('out', this.recording.position('out'), { exchange, offset })
+    this.receive(lineOf(bytes))
   }
+}
+
+/** A response that is read. */
+interface Reading {
+  contentType: string
+  isInitialize: boolean
+  exchange: number | undefined
 }
 
 function parsed(text: string): unknown {

@@ -1,5 +1,6 @@
 import { HttpConnection } from './http-connection.js'
 import type { Probe } from './probes.js'
+import { SseConnection } from './sse-connection.js'
 
 const isLocal = ({ hostname }: URL) => /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 
@@ -68,9 +69,32 @@ const foreignOrigin: Probe = {
   },
 }
 
+const foreignOriginOfStream: Probe = {
+  name: 'foreign Origin',
+  transport: 'sse',
+  applies: ({ connection }) => connection instanceof SseConnection && isLocal(connection.url),
+  async run(session) {
+    const { connection } = session
+    if (!(connection instanceof SseConnection)) return
+    const origin = `http://${FOREIGN}`
+    const opened = await connection.opensFor({ origin })
+    if (opened === undefined) return
+    const { allowedOrigin } = opened
+    if (allowedOrigin === '*' || allowedOrigin === origin)
+      return session.report(
+        'origin-not-checked',
+        `Origin: ${origin}; the event stream has Access-Control-Allow-Origin: ${allowedOrigin}`,
+      )
+    const rebound = await connection.opensFor({ origin, host: FOREIGN })
+    if (rebound === undefined) session.report('only-host-checked', `Origin: ${origin}`)
+    else session.report('origin-not-checked', `Origin: ${origin}, and Host: ${FOREIGN}`)
+  },
+}
+
 export const HTTP_PROBES: readonly Probe[] = [
   notificationStatus,
   versionHeader,
   contradictingHeader,
   foreignOrigin,
+  foreignOriginOfStream,
 ]

@@ -16,8 +16,11 @@ import { type Opening, type Session, describeError, noResponse, openSession } fr
 
 /** A server that each probe connects to anew. */
 export interface LiveTarget {
-  transport: Transport
-  open(recording: Recording): Connection
+  readonly transport: Transport
+  /** `file`: where an HTTP connection records its requests; on stdio, the recording writes to it. */
+  open(recording: Recording, file?: CaptureFile): Connection
+  /** A connection was refused: whether the target has another transport, which is used from now on. */
+  usesOther?(connection: Connection): Promise<boolean>
   /** What is known about why a connection does not work. */
   explain(connection: Connection): string
 }
@@ -51,6 +54,7 @@ export interface LiveReport {
   probes: readonly ProbeResult[]
   /** The revisions that the server has chosen, newest last; empty if no connection was made. */
   revisions: readonly string[]
+  transport: Transport
   server: { name: string; version: string } | undefined
   /** The shortest time to the first response, in milliseconds. */
   startup: number | undefined
@@ -97,6 +101,7 @@ export class LiveCheck {
     return {
       probes: this.#probes,
       revisions: [...this.#chosen].toSorted(),
+      transport: this.#target.transport,
       server: this.#server,
       startup: this.#startup,
       definitions: this.#definitions,
@@ -108,10 +113,17 @@ export class LiveCheck {
   /** Opens a session in each revision; returns the newest that the server has chosen. */
   async #handshakes(): Promise<Revision | undefined> {
     let newest: Revision | undefined
-    for (const revision of handshakeRevisions) {
+    const open = [...handshakeRevisions]
+    for (let revision = open.shift(); revision !== undefined; revision = open.shift()) {
+      const tried = revision
       let isReached = true
-      await this.#connect(`initialize ${revision.id}`, async (connection) => {
-        const opening = await openSession(connection, revision, START_TIMEOUT)
+      await this.#connect(`initialize ${tried.id}`, async (connection) => {
+        const opening = await openSession(connection, tried, START_TIMEOUT)
+        const isRefused = opening.session === undefined && newest === undefined
+        if (isRefused && (await this.#target.usesOther?.(connection)) === true) {
+          open.unshift(tried)
+          return undefined
+        }
         if (opening.reply.kind === 'none') {
           isReached = false
           this.#failure ??= this.#target.explain(connection)
@@ -132,6 +144,8 @@ export class LiveCheck {
 
   async #discover(): Promise<Revision | undefined> {
     let found: Revision | undefined
+    // HTTP+SSE has no stateless requests.
+    if (this.#target.transport === 'sse') return undefined
     for (const revision of statelessRevisions)
       await this.#connect(`discover ${revision.id}`, async (connection) => {
         // On a busy machine, starting takes most of the time.
@@ -202,9 +216,14 @@ export class LiveCheck {
     signal.throwIfAborted()
     if (selects?.(name) === false) return
     const file = this.#options.captureOf(name)
-    const recording = new Recording({ schemas, durations: this.#durations, file })
+    const isStdio = this.#target.transport === 'stdio'
+    const recording = new Recording({
+      schemas,
+      durations: this.#durations,
+      file: isStdio ? file : undefined,
+    })
     const started = performance.now()
-    const connection = this.#target.open(recording)
+    const connection = this.#target.open(recording, file)
     const stop = () => void connection.close()
     signal.addEventListener('abort', stop)
     let outcome: Awaited<ReturnType<typeof use>>

@@ -4,7 +4,8 @@ import { ProcessConnection } from './process-connection.js'
 import { sampleArguments } from './sample.js'
 import { type Session, codeOf, describeError, noResponse } from './session.js'
 
-export type Transport = 'stdio' | 'http'
+/** `http`: Streamable HTTP; `sse`: HTTP+SSE, the transport of the first revision. */
+export type Transport = 'stdio' | 'http' | 'sse'
 
 /** One thing that is tried on a connection of its own. */
 export interface Probe {

@@ -7,6 +7,7 @@ import type { RuleId } from '../capture/rules.js'
 import type { SchemaCheck } from '../capture/schema-check.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import type { CaptureFile } from '../tap/capture-file.js'
+import type { BodyPlace } from './http-capture.js'
 
 /** A finding with the message that it is about. */
 export interface Found {
@@ -52,6 +53,8 @@ export class Recording {
   readonly #offsets = { in: 0, out: 0 }
   /** What this probe provokes, or looks at by itself. */
   readonly #ignored = new Set<RuleId>(['unused-tools'])
+  /** Over HTTP: where the bytes from a position on are in the capture. */
+  readonly #places: Record<Direction, { start: number; body: BodyPlace }[]> = { in: [], out: [] }
   #count = 0
   #isEnded = false
 
@@ -84,6 +87,16 @@ export class Recording {
     return { start: offset, end: offset + bytes.length }
   }
 
+  /** The position of the next byte. */
+  position(dir: Direction): number {
+    return this.#offsets[dir]
+  }
+
+  /** The bytes at `start` and those that follow are in the body of an HTTP message. */
+  place(dir: Direction, start: number, body: BodyPlace): void {
+    this.#places[dir].push({ start, body })
+  }
+
   event(event: string, members: Readonly<Record<string, unknown>> = {}): void {
     this.#options.file?.event(event, members)
     this.#take(this.#analysis.add({ type: 'event', event, ns: this.#ns(), ...members }))
@@ -103,7 +116,8 @@ export class Recording {
     findings.revision = revision
     findings.bytes(rule, span, detail)
     const row = { method, target: undefined, id: undefined, revision: revision?.id, text: '' }
-    for (const finding of findings.list) this.found.push({ finding, row })
+    for (const finding of findings.list)
+      this.found.push({ finding: this.#located(finding, span), row })
   }
 
   /** Nothing follows. */
@@ -111,6 +125,18 @@ export class Recording {
     if (this.#isEnded) return
     this.#isEnded = true
     this.#take(this.#analysis.end())
+  }
+
+  /** Over HTTP, positions become those within a body of the capture. */
+  #located(finding: Finding, { start, end }: Span): Finding {
+    // A finding about what was sent is about a whole message.
+    const place = this.#places[finding.dir].findLast((each) =>
+      finding.dir === 'in' ? each.start === start : each.start <= start,
+    )
+    if (place === undefined || start === end) return finding
+    const { exchange, offset } = place.body
+    const moved = offset - place.start
+    return { ...finding, exchange, start: start + moved, end: end + moved }
   }
 
   #ns(): number {
@@ -124,7 +150,8 @@ export class Recording {
         // What the check itself sends is not a fault of the server.
         if (finding.dir === 'in' || this.#ignored.has(finding.rule)) continue
         this.#count++
-        if (this.found.length < MAX_FOUND) this.found.push({ finding, row })
+        if (this.found.length < MAX_FOUND)
+          this.found.push({ finding: this.#located(finding, finding), row })
       }
     }
   }

@@ -56,10 +56,11 @@ export function printFacts({ definitions, live, durations }: Output): void {
   if (tools !== undefined)
     print(`tools: ${tools.items.size}, ${tools.bytes} bytes, ${tokenEstimate(tools.bytes)}\n`)
   if (live === undefined) return
-  const { server, revisions, startup } = live
+  const { server, revisions, startup, transport } = live
   const name =
     server === undefined ? '' : `server: ${oneLine(`${server.name} ${server.version}`)}, `
-  if (revisions.length > 0) print(`${name}revisions: ${revisions.join(', ')}\n`)
+  const transportText = transport === 'sse' ? ', transport: HTTP+SSE (deprecated)' : ''
+  if (revisions.length > 0) print(`${name}revisions: ${revisions.join(', ')}${transportText}\n`)
   const slowest = [...durations.groups]
     .map(([group, values]) => ({ group, p95: percentile(values) }))
     .toSorted((one, other) => other.p95 - one.p95)
@@ -83,6 +84,7 @@ export function jsonOf({ label, items, definitions, durations, capture, live }: 
           server: label,
           serverInfo: live.server,
           revisions: live.revisions,
+          transport: live.transport,
           startupMilliseconds: live.startup,
           probes: live.probes.map(({ name, status, detail, milliseconds, capture: file }) => ({
             name,

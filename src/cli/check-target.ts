@@ -1,11 +1,10 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 import type { Connection } from '../check/connection.js'
-import { HttpConnection } from '../check/http-connection.js'
+import { httpTarget } from '../check/http-target.js'
 import type { LiveTarget } from '../check/live.js'
 import { ProcessConnection } from '../check/process-connection.js'
-import { RequestFailedError } from '../client.js'
 import { withAuthorization } from '../transports/http/client/authorizer.js'
-import { followRedirects } from '../transports/http/client/http-request.js'
+import { type SendRequest, followRedirects } from '../transports/http/client/http-request.js'
 import { nodeRequest } from '../transports/http/client/node-request.js'
 import { httpAccess, isUrl } from './http-server.js'
 import { type Arguments, UsageError } from './options.js'
@@ -41,7 +40,7 @@ export function liveTarget(
   timeout: number,
 ): LiveTarget & { label: string } {
   if (args.command === undefined && word !== undefined && isUrl(word))
-    return httpTarget(args, word, timeout)
+    return urlTarget(args, word, timeout)
   for (const option of ['header', 'token-env'])
     if (args.values.has(option)) throw new UsageError(`--${option} is for a server at a URL`)
   const command = serverCommand(args, word)
@@ -61,31 +60,14 @@ function processFailure(connection: Connection): string {
   return stderr === '' ? reason : `${reason}; its stderr ends with:\n${stderr.slice(-MAX_STDERR)}`
 }
 
-function httpTarget(
+function urlTarget(
   { values }: Arguments,
   word: string,
   timeout: number,
-): ReturnType<typeof liveTarget> {
-  if (values.has('captures'))
-    throw new UsageError(
-      '--captures is for servers on stdio. For a URL, run "ccmcp tap URL --capture FILE" and check the URL that it prints',
-    )
+): LiveTarget & { label: string } {
   const { url, headers, authorizer, explain } = httpAccess(word, values)
-  const send = followRedirects(withAuthorization(nodeRequest(), authorizer))
-  return {
-    transport: 'http',
-    label: `${url.origin}${url.pathname}`,
-    open: (recording) => new HttpConnection(url, send, headers, recording, timeout),
-    explain(connection) {
-      const { last, failure } = connection instanceof HttpConnection ? connection : {}
-      if (last !== undefined && last.status >= 400)
-        return explain(
-          new RequestFailedError('HTTP_STATUS', `The server responded with HTTP ${last.status}`, {
-            executed: 'no',
-            status: last.status,
-          }),
-        )
-      return explain(new Error(failure ?? 'The server did not respond to initialize'))
-    },
-  }
+  const prepare = (send: SendRequest) => followRedirects(withAuthorization(send, authorizer))
+  const target = httpTarget({ url, request: nodeRequest(), prepare, headers, timeout, explain })
+  // Its transport may change: it is not copied.
+  return Object.assign(target, { label: `${url.origin}${url.pathname}` })
 }

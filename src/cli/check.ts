@@ -12,6 +12,7 @@ import { Analysis, type Row } from '../capture/analysis.js'
 import type { Definitions } from '../capture/definitions.js'
 import { SEVERITIES, type Severity } from '../capture/rules.js'
 import { loadSchemaChecks } from '../capture/schema-check.js'
+import type { Transport } from '../check/probes.js'
 import { CaptureFile } from '../tap/capture-file.js'
 import { CaptureSource } from './capture-source.js'
 import { readCheckFile, writeCheckFile } from './check-files.js'
@@ -75,7 +76,7 @@ Exit codes: 0 no finding of that severity, 1 findings, 2 an invalid command line
     'allow-calls': { description: 'call all tools of a server, also those that change something' },
     captures: {
       value: 'DIR',
-      description: 'keep the capture of each connection to a server on stdio in DIR',
+      description: 'keep the capture of each connection to a server in DIR',
     },
     timeout: {
       value: 'SECONDS',
@@ -221,7 +222,8 @@ async function checkServer(
       schemas,
       allowCalls: values.has('allow-calls'),
       samples: p95 === undefined ? 0 : SAMPLES,
-      captureOf: (probe) => (folder === undefined ? undefined : captureIn(folder, probe)),
+      captureOf: (probe) =>
+        folder === undefined ? undefined : captureIn(folder, probe, target.transport),
       signal,
       probed(result) {
         for (const found of result.found) items.add(found, result.name, result.capture)
@@ -234,11 +236,12 @@ async function checkServer(
   return { label: target.label, items, definitions, durations, live }
 }
 
-function captureIn(folder: string, probe: string): CaptureFile {
+function captureIn(folder: string, probe: string, transport: Transport): CaptureFile {
   const name = probe.replaceAll(/[^\w.-]+/g, '-')
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   return new CaptureFile(`${folder}/${name}.ndjson`, {
     maxBytes: MAX_CAPTURE,
+    transport: transport === 'stdio' ? 'stdio' : 'http',
     failed: ({ message }) => warn(`cannot write the capture: ${message}`),
   })
 }

@@ -3,6 +3,7 @@ import { tap } from '../jsonrpc/channel.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { checkNames } from '../schema/names.js'
 import { headerParametersFor } from '../server/features/tools.js'
+import { acquire, checkBus } from '../server/acquire.js'
 import { checkServer } from '../server/context.js'
 import type { Server } from '../server/server.js'
 import { ServerSession } from '../server/session.js'
@@ -32,7 +33,9 @@ export function createEndpoint(
   const { auth, keepAlive = KEEP_ALIVE, retryInterval = 1000, sessionIdPrefix, log } = options
   const limits = withDefaults(options.limits ?? {})
   const twoEndpoint = legacySsePaths(options.legacySse, path)
+  const bus = options.changes ?? options.stores?.changes ?? server.bus
   checkAuthorization(auth)
+  if (bus !== undefined) checkBus('http', bus)
   checkNumbers({ ...limits, keepAlive, retryInterval })
   if (sessionIdPrefix !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(sessionIdPrefix))
     throw new TypeError('"sessionIdPrefix" must be 1 to 32 letters, digits, _ and -')
@@ -82,8 +85,8 @@ export function createEndpoint(
     retryInterval,
     sessionIdPrefix,
   })
-  // Last: where an option is invalid, extensions are not started.
-  const release = server.extensions?.acquire(server, report, { remote: true })
+  // Last: where an option is invalid, nothing is started.
+  const release = acquire(server, report, { remote: true }, bus)
   return endpoint
 }
 

@@ -1,6 +1,7 @@
 import { namesOf } from '../schema/names.js'
 import type { TokenVerifier } from '../auth/authorization.js'
 import type { TappedMessage } from '../jsonrpc/channel.js'
+import type { ChangeBus } from '../stores/change-bus.js'
 import type { EventStore } from '../stores/event-store.js'
 import type { SessionStore } from '../stores/session-store.js'
 import type { LogStream, Logger, ProcessLogLevel } from '../transports/stdio-log.js'
@@ -48,6 +49,7 @@ export interface LegacySseOptions {
 export interface HttpStores {
   readonly sessions?: SessionStore
   readonly events?: EventStore
+  readonly changes?: ChangeBus
 }
 
 export interface HttpOptions {
@@ -71,7 +73,9 @@ export interface HttpOptions {
   eventStore?: EventStore
   /** Stores sessions, so that another process can restore them (default: none). */
   sessionStore?: SessionStore
-  /** Stores for servers of several processes: `redis(…)` of `ccmcp/redis`. `eventStore` and `sessionStore` take precedence. */
+  /** Tells other processes of changes, and this one of theirs (default: that of `createServer`). */
+  changes?: ChangeBus
+  /** Stores for servers of several processes: `redis(…)` of `ccmcp/redis`. `eventStore`, `sessionStore` and `changes` take precedence. */
   stores?: HttpStores
   /** Destination of log lines: a stream, or a logger such as that of pino (default: stderr with `listen` and `nodeHandler`, none with `httpHandler`). */
   log?: LogStream | Logger
@@ -115,7 +119,7 @@ export const LIMIT_NAMES = namesOf<HttpLimits>()(
   'bodyBytes incompleteBodyBytes depth openResponses unsentBytesPerStream unsentBytes pendingBytes pendingBytesPerClient retainedBytes retainedBytesPerPrincipal retainedBytesPerSession sessions sessionIdleTimeout',
 )
 const COMMON_NAMES = namesOf<HttpOptions>()(
-  'hosts origins legacySse auth limits keepAlive retryInterval sessionIdPrefix eventStore sessionStore stores log logLevel tap',
+  'hosts origins legacySse auth limits keepAlive retryInterval sessionIdPrefix eventStore sessionStore changes stores log logLevel tap',
 )
 export const HANDLER_NAMES = namesOf<HttpHandlerOptions>()(`${COMMON_NAMES} path`)
 export const LISTEN_NAMES = namesOf<ListenOptions>()(

@@ -17,6 +17,7 @@ import type { Log } from './log.js'
 import type { Middleware } from './middleware.js'
 import type { ChangeEmitter, Registry } from './registry.js'
 import type { Cipher } from './cipher.js'
+import type { ChangeBus } from '../stores/change-bus.js'
 import type { Server } from './server.js'
 import type { Subscriptions } from './subscriptions.js'
 
@@ -47,6 +48,8 @@ export interface InternalServer extends Server {
   listCache(): CacheHint
   readonly overflow: Overflow
   readonly changes: ChangeEmitter
+  /** Tells other processes of changes. */
+  readonly bus: ChangeBus | undefined
   readonly seal: Cipher
   readonly onInitialized:
     | ((client: { caller: Caller; log: Log }) => void | Promise<void>)

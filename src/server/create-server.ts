@@ -5,10 +5,12 @@ import {
   LOG_LEVELS,
   type LogLevel,
 } from '../protocol/model.js'
+import type { ChangeBus } from '../stores/change-bus.js'
 import { isObject } from '../jsonrpc/message.js'
 import { METHODS } from '../protocol/methods.js'
 import { type Telemetry, observerOf } from '../protocol/telemetry.js'
 import { checkNames, namesOf } from '../schema/names.js'
+import { checkBus } from './acquire.js'
 import type { StateOptions } from './ask.js'
 import type { Call, Caller } from './call.js'
 import type { Prompt, Resource, Tool } from './define.js'
@@ -51,6 +53,8 @@ export interface ServerOptions {
   prompts?: readonly Prompt[]
   /** Extensions of the protocol, created with `extension(…)` of `ccmcp/extensions` (default: none). */
   extensions?: readonly Extension[]
+  /** Tells other processes of the same server of changes, and this one of theirs: `redis(…).changes`, or `changeBus(…)` of `ccmcp/http`. */
+  changes?: ChangeBus
   /** One handler for all tools that have no `run` of their own. */
   handle?: (name: string, input: unknown, call: Call) => unknown
   /**
@@ -77,7 +81,7 @@ export interface ServerOptions {
 }
 
 const OPTIONS = namesOf<ServerOptions>()(
-  'name version title description websiteUrl icons instructions tools resources prompts extensions handle onInitialized cache state pageSize logLevel unsupportedRevision invalidArguments unexpectedErrors telemetry',
+  'name version title description websiteUrl icons instructions tools resources prompts extensions changes handle onInitialized cache state pageSize logLevel unsupportedRevision invalidArguments unexpectedErrors telemetry',
 )
 
 const CHOICES: Readonly<Record<string, readonly string[]>> = {
@@ -98,6 +102,7 @@ export function createServer(options: ServerOptions): Server {
     resources = [],
     prompts = [],
     extensions: added = [],
+    changes: bus,
     handle,
     onInitialized,
     state = {},
@@ -130,7 +135,8 @@ export function createServer(options: ServerOptions): Server {
     (problem) => new TypeError(`createServer: ${problem}`),
   )
   const extensions = compose(added)
-  const changes = new ChangeEmitter()
+  if (bus !== undefined) checkBus('createServer', bus)
+  const changes = new ChangeEmitter(uriKey)
   const overflow = new Overflow()
   const middleware: Middleware[] = []
   let log: Log | undefined
@@ -169,13 +175,14 @@ export function createServer(options: ServerOptions): Server {
         ? { ...cache, cacheScope: 'private' }
         : cache,
     overflow,
-    updated: (uri) => changes.emit({ uri: uriKey(uri) }),
+    updated: (uri) => changes.emit({ uri }),
     // Made when it is first used: it would delay the first response.
     get log() {
       log ??= makeLog((message) => changes.emit({ log: message }))
       return log
     },
     changes,
+    bus,
     seal: new Cipher(state.keys),
     state: stateOf(state),
     onInitialized,

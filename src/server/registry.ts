@@ -1,4 +1,6 @@
 import type { LogLevel } from '../protocol/model.js'
+import type { ChangePort, SharedChange } from '../stores/change-bus.js'
+import type { ResourceChanges } from './subscribed-uris.js'
 
 export interface LogMessage {
   level: LogLevel
@@ -6,23 +8,62 @@ export interface LogMessage {
   logger?: string
 }
 
-/** A change that clients can be notified of. A URI is normalized. */
+/** What all listeners are told. `everything`: changes may have been missed. */
 export type Change =
-  | { list: 'tools' | 'resources' | 'prompts' }
-  | { uri: string }
-  | { log: LogMessage }
+  | Exclude<SharedChange, { uri: string }>
+  | { readonly everything: true }
+  | { readonly log: LogMessage }
 
-/** Passes changes to listeners. */
-export class ChangeEmitter {
+/** Passes changes to listeners. URIs are compared in their normalized form. */
+export class ChangeEmitter implements ChangePort, ResourceChanges {
   readonly #listeners = new Set<(change: Change) => void>()
+  readonly #local = new Set<(change: SharedChange) => void>()
+  /** By URI: most changes concern few clients. */
+  readonly #subscribers = new Map<string, Set<(key: string) => void>>()
+  readonly #normalize: (uri: string) => string
+
+  constructor(normalize: (uri: string) => string) {
+    this.#normalize = normalize
+  }
 
   listen(listener: (change: Change) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
 
-  emit(change: Change): void {
-    for (const listener of this.#listeners) listener(change)
+  listenLocal(listener: (change: SharedChange) => void): () => void {
+    this.#local.add(listener)
+    return () => void this.#local.delete(listener)
+  }
+
+  subscribe(key: string, changed: (key: string) => void): void {
+    const subscribers = this.#subscribers.get(key)
+    if (subscribers === undefined) this.#subscribers.set(key, new Set([changed]))
+    else subscribers.add(changed)
+  }
+
+  unsubscribe(key: string, changed: (key: string) => void): void {
+    const subscribers = this.#subscribers.get(key)
+    if (subscribers?.delete(changed) === true && subscribers.size === 0)
+      this.#subscribers.delete(key)
+  }
+
+  /** A change that was made in this process. */
+  emit(change: SharedChange | { readonly log: LogMessage }): void {
+    this.#tell(change)
+    if (!('log' in change)) for (const listener of this.#local) listener(change)
+  }
+
+  /** A change that was made in another process. */
+  receive(change: SharedChange | { readonly everything: true }): void {
+    this.#tell(change)
+  }
+
+  #tell(change: Change | SharedChange): void {
+    if ('uri' in change) {
+      const key = this.#normalize(change.uri)
+      for (const changed of this.#subscribers.get(key) ?? []) changed(key)
+    } else for (const listener of this.#listeners) listener(change)
   }
 }
 

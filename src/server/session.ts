@@ -142,6 +142,11 @@ export class ServerSession implements PeerOptions, ObservedSession {
     return this.#subscriptions
   }
 
+  /** The client may have missed changes: another process has served it before. */
+  missedChanges(): void {
+    this.#subscriptions?.missed()
+  }
+
   /** When nothing more is received: waits until every request has its response, and aborts the rest after the deadline. */
   async drain(deadline: number): Promise<void> {
     this.#draining = true

@@ -1,16 +1,30 @@
 import { normalizeUri } from './uri.js'
 
+/** Tells who has subscribed to a resource of its changes, by its normalized URI. */
+export interface ResourceChanges {
+  subscribe(key: string, changed: (key: string) => void): void
+  unsubscribe(key: string, changed: (key: string) => void): void
+}
+
 /** Resources by their normalized URI, each with the spellings that the client has used: notifications repeat these. */
 export class SubscribedUris {
   readonly #spellings = new Map<string, Set<string>>()
+  /** Of this object only: others may have subscribed to the same. */
+  readonly #changed: (key: string) => void
+  #changes: ResourceChanges | undefined
   #size = 0
+
+  constructor(changes: ResourceChanges, changed: (key: string) => void) {
+    this.#changes = changes
+    this.#changed = changed
+  }
 
   get size(): number {
     return this.#size
   }
 
-  has(key: string): boolean {
-    return this.#spellings.has(key)
+  keys(): Iterable<string> {
+    return this.#spellings.keys()
   }
 
   spellings(key: string): Iterable<string> {
@@ -25,8 +39,10 @@ export class SubscribedUris {
     const { text } = normalizeUri(uri)
     const known = this.#spellings.get(text)
     if (known?.has(uri) === true) return
-    if (known === undefined) this.#spellings.set(text, new Set([uri]))
-    else known.add(uri)
+    if (known === undefined) {
+      this.#spellings.set(text, new Set([uri]))
+      this.#changes?.subscribe(text, this.#changed)
+    } else known.add(uri)
     this.#size++
   }
 
@@ -36,7 +52,15 @@ export class SubscribedUris {
     const known = this.#spellings.get(text)
     if (known?.delete(uri) !== true) return false
     this.#size--
-    if (known.size === 0) this.#spellings.delete(text)
+    if (known.size > 0) return true
+    this.#spellings.delete(text)
+    this.#changes?.unsubscribe(text, this.#changed)
     return true
+  }
+
+  /** From now on, nothing is told. */
+  stop(): void {
+    for (const key of this.#spellings.keys()) this.#changes?.unsubscribe(key, this.#changed)
+    this.#changes = undefined
   }
 }

@@ -57,7 +57,7 @@ const MAX_URIS = 10_000
 /** Maximum length of a URI that can be subscribed to, in characters. */
 const MAX_URI = 8192
 /** The size of a subscription in bytes, without its URI. */
-const SUBSCRIPTION = 500
+const SUBSCRIPTION = 600
 /** Maximum streams of a client: each is a call in progress, and those are limited. */
 const MAX_STREAMS = 100
 
@@ -79,8 +79,9 @@ export class Subscriptions {
   /** Streams that the server has ended, and whose `notifications/cancelled` has not been sent. */
   #ended: Id[] = []
   #later: ReturnType<typeof setTimeout> | undefined
-  #lists = new Set<List>()
-  #uris = new Set<string>()
+  /** What has changed since, as far as it is subscribed to. */
+  readonly #lists = new Set<List>()
+  readonly #uris = new Set<string>()
 
   constructor(
     server: ChangeSource,
@@ -108,7 +109,7 @@ export class Subscriptions {
     // What was not declared is not used: https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#operation
     this.#session ??= {
       lists: new Set(LISTS.filter((list) => this.#server[list].offered)),
-      uris: new SubscribedUris(),
+      uris: this.#subscribedUris(),
     }
     this.#watch()
     return this.#session
@@ -174,11 +175,9 @@ export class Subscriptions {
   ): Promise<object> {
     // It may have been cancelled meanwhile.
     if (!call.open) return Promise.resolve({})
-    const filter = { lists: asked.lists, uris: new SubscribedUris() }
-    for (const uri of uris) filter.uris.add(uri)
     const agreed: Record<string, unknown> = {}
     for (const [field, list] of Object.entries(FIELDS))
-      if (filter.lists.has(list)) agreed[field] = true
+      if (asked.lists.has(list)) agreed[field] = true
     if (asked.uris.size > 0) agreed['resourceSubscriptions'] = [...asked.uris]
     let bytes = 0
     for (const uri of uris) bytes += bytesOf(uri)
@@ -189,6 +188,8 @@ export class Subscriptions {
     }
     if (!this.#retained.take(bytes)) throw memoryLimitError()
     call.forgetParams()
+    const filter = { lists: asked.lists, uris: this.#subscribedUris() }
+    for (const uri of uris) filter.uris.add(uri)
     this.#watch()
     sendTagged(call, 'notifications/subscriptions/acknowledged', { notifications: agreed })
     const ended = new Promise<object>((resolve, reject) => {
@@ -234,6 +235,7 @@ export class Subscriptions {
 
   #remove(stream: Stream): void {
     if (!this.#streams.delete(stream)) return
+    stream.filter.uris.stop()
     this.#retained.release(stream.bytes)
     for (const each of stream.started)
       callHook(
@@ -269,6 +271,8 @@ export class Subscriptions {
     this.#stopped = true
     clearTimeout(this.#later)
     this.#stop?.()
+    this.#session?.uris.stop()
+    for (const { filter } of this.#streams) filter.uris.stop()
   }
 
   /** Not before something is subscribed to: a session may be as short as one request. */
@@ -277,46 +281,71 @@ export class Subscriptions {
     this.#stop ??= this.#server.changes.listen((change) => this.#changed(change))
   }
 
-  #changed(change: Change): void {
-    if ('log' in change || !this.#isWanted(change)) return
-    if (this.#lists.size === 0 && this.#uris.size === 0) queueMicrotask(() => this.#notify())
-    if ('list' in change) this.#lists.add(change.list)
-    if ('uri' in change) this.#uris.add(change.uri)
+  /** Notifies the client of everything that it has subscribed to in its session. */
+  missed(): void {
+    if (this.#session !== undefined) this.#addAll(this.#session)
   }
 
-  #isWanted(change: { list: List } | { uri: string }): boolean {
-    const filters = [...this.#streams].map(({ filter }) => filter)
+  #changed(change: Change): void {
+    if ('log' in change) return
+    const filters = Array.from(this.#streams, ({ filter }) => filter)
     if (this.#session !== undefined) filters.push(this.#session)
-    return filters.some(({ lists, uris }) =>
-      'list' in change ? lists.has(change.list) : uris.has(change.uri),
-    )
+    for (const filter of filters)
+      if ('everything' in change) this.#addAll(filter)
+      else if (filter.lists.has(change.list)) this.#add(this.#lists, change.list)
+  }
+
+  #addAll({ lists, uris }: Filter): void {
+    for (const list of lists) this.#add(this.#lists, list)
+    for (const key of uris.keys()) this.#add(this.#uris, key)
+  }
+
+  /** Adds to what is sent at the end of this turn. */
+  #add<Item>(changed: Set<Item>, item: Item): void {
+    if (this.#lists.size === 0 && this.#uris.size === 0) queueMicrotask(() => this.#notify())
+    changed.add(item)
+  }
+
+  #subscribedUris(): SubscribedUris {
+    const uris = new SubscribedUris(this.#server.changes, (key) => this.#add(this.#uris, key))
+    if (this.#stopped) uris.stop()
+    return uris
   }
 
   #notify(): void {
     if (this.#stopped) return
-    // While the client is not reading, changes are merged and sent later.
-    if (this.#congested()) {
-      this.#later = setTimeout(() => this.#notify(), RETRY_DELAY)
-      return
+    for (const list of this.#lists) {
+      if (this.#wait()) return
+      this.#lists.delete(list)
+      this.#sendList(list)
     }
-    const [lists, uris] = [this.#lists, this.#uris]
-    this.#lists = new Set()
-    this.#uris = new Set()
-    if (this.#session !== undefined) {
-      for (const list of lists)
-        if (this.#session.lists.has(list))
-          sendNotification(this.#send, `notifications/${list}/list_changed`)
-      for (const key of uris)
-        for (const uri of this.#session.uris.spellings(key))
-          sendNotification(this.#send, 'notifications/resources/updated', { uri })
+    for (const key of this.#uris) {
+      if (this.#wait()) return
+      this.#uris.delete(key)
+      this.#sendUpdate(key)
     }
-    for (const { call, filter } of this.#streams) {
-      for (const list of lists)
-        if (filter.lists.has(list)) sendTagged(call, `notifications/${list}/list_changed`, {})
-      for (const key of uris)
-        for (const uri of filter.uris.spellings(key))
-          sendTagged(call, 'notifications/resources/updated', { uri })
-    }
+  }
+
+  /** While the client is not reading, changes are merged and sent later. */
+  #wait(): boolean {
+    const congested = this.#congested()
+    if (congested) this.#later = setTimeout(() => this.#notify(), RETRY_DELAY)
+    return congested
+  }
+
+  #sendList(list: List): void {
+    const method = `notifications/${list}/list_changed`
+    if (this.#session?.lists.has(list) === true) sendNotification(this.#send, method)
+    for (const { call, filter } of this.#streams)
+      if (filter.lists.has(list)) sendTagged(call, method, {})
+  }
+
+  #sendUpdate(key: string): void {
+    const method = 'notifications/resources/updated'
+    for (const uri of this.#session?.uris.spellings(key) ?? [])
+      sendNotification(this.#send, method, { uri })
+    for (const { call, filter } of this.#streams)
+      for (const uri of filter.uris.spellings(key)) sendTagged(call, method, { uri })
   }
 }
 

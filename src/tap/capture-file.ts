@@ -1,7 +1,10 @@
 import { type Stats, closeSync, constants, openSync, statSync, write, writeSync } from 'node:fs'
+// The global of the same name is looked up by a function.
+import { performance } from 'node:perf_hooks'
 import {
   type CaptureRecord,
   type Direction,
+  type EventRecord,
   type Transport,
   captureHeader,
   encodeRecord,
@@ -11,7 +14,7 @@ import { type RecordedBytes, encodeBytes, encodedSize } from './chunk-encoder.js
 
 /** Bytes that wait for the disk; beyond that, they are dropped from the capture. */
 const MAX_WAITING = 32 * 1024 * 1024
-/** An event of HTTP counts as so many bytes. */
+/** An event of HTTP counts as so many bytes, and those of its headers. */
 const EVENT_BYTES = 1024
 /** Milliseconds to collect records for one write, and the bytes that are written at once. */
 const FLUSH_DELAY = 20
@@ -46,6 +49,8 @@ export class CaptureFile {
   #descriptor: number | undefined
   /** What is to be encoded and written. Encoding is deferred, so that bytes are forwarded first. */
   #queue: Entry[] = []
+  /** The bytes of memory that each of the queue counts for. Events that are not limited are few, and count for nothing. */
+  #weights: number[] = []
   /** Reused: only one write is in progress. */
   #batch = Buffer.alloc(0)
   #waiting = 0
@@ -54,6 +59,8 @@ export class CaptureFile {
   #timer: ReturnType<typeof setTimeout> | undefined
   readonly #flushSync = () => {
     if (this.#descriptor === undefined) return
+    // What is being written must not be overwritten.
+    if (this.#writing) this.#batch = Buffer.alloc(0)
     try {
       for (let data = this.#encode(); data.length > 0; data = this.#encode())
         writeSync(this.#descriptor, data)
@@ -76,32 +83,42 @@ export class CaptureFile {
     } catch (error) {
       options.failed(error as Error) // thrown by node:fs
     }
-    this.#add(captureHeader(new Date(), `ccmcp ${VERSION}`, options.transport))
+    this.#add(captureHeader(new Date(), `ccmcp ${VERSION}`, options.transport), 0)
     // If this process ends early, by an error.
     process.on('exit', this.#flushSync)
   }
 
+  /** Nanoseconds since the start of the capture. */
+  get now(): number {
+    return Math.round((performance.now() - this.#origin) * 1e6)
+  }
+
   /** Records bytes that were read. They must not be changed afterwards. */
   bytes(source: Source, bytes: Uint8Array): void {
-    const ns = this.#ns()
     const offset = this.#offsets[source]
     this.#offsets[source] += bytes.length
-    this.#limited({ type: 'bytes', source, ns, offset, bytes }, source, bytes.length)
+    const entry: Entry = { type: 'bytes', source, ns: this.now, offset, bytes, exchange: undefined }
+    this.#limited(entry, bytes.length, source, bytes.length)
   }
 
   /** Records bytes of the body of an HTTP request (`in`) or response (`out`). */
   body(exchange: number, source: Direction, offset: number, bytes: Uint8Array): void {
-    const entry = { type: 'bytes', source, ns: this.#ns(), offset, bytes, exchange } as const
-    this.#limited(entry, source, bytes.length)
+    const entry: Entry = { type: 'bytes', source, ns: this.now, offset, bytes, exchange }
+    this.#limited(entry, bytes.length, source, bytes.length)
   }
 
   event(event: string, members: Readonly<Record<string, unknown>> = {}): void {
-    this.#add({ type: 'event', event, ns: this.#ns(), ...members })
+    this.#add({ type: 'event', event, ns: this.now, ...members }, 0)
   }
 
   /** Records an event of an HTTP exchange or connection. There may be any number of them, so they are limited like bytes. */
   httpEvent(event: string, members: Readonly<Record<string, unknown>>): void {
-    this.#limited({ type: 'event', event, ns: this.#ns(), ...members }, 'events', 1)
+    this.httpRecord({ type: 'event', event, ns: this.now, ...members })
+  }
+
+  /** The same for a complete record; `size`: the bytes of its headers. */
+  httpRecord(record: EventRecord, size = 0): void {
+    this.#limited(record, EVENT_BYTES + size, 'events', 1)
   }
 
   /** Writes the rest; resolves when that is done, has failed, or takes too long. */
@@ -116,24 +133,17 @@ export class CaptureFile {
     })
     clearTimeout(timer)
     this.#end()
-    this.#queue = []
-  }
-
-  #ns(): number {
-    return Math.round((performance.now() - this.#origin) * 1e6)
   }
 
   /** Adds an entry, if there is room; otherwise it is counted as dropped. */
-  #limited(entry: Entry, kind: Dropped, count: number): void {
+  #limited(entry: Entry, weight: number, kind: Dropped, count: number): void {
     if (this.#descriptor === undefined) return
-    const weight = weightOf(entry)
     // What waits counts as well; once it is full, it stays so.
     this.#isFull ||= this.#size + this.#waiting >= this.#options.maxBytes
     if (this.#isFull) return this.#drop(kind, count, 'the maximum size')
     if (this.#waiting + weight > MAX_WAITING) return this.#drop(kind, count, 'the disk is too slow')
     this.#isDropping = false
-    this.#waiting += weight
-    this.#add(entry)
+    this.#add(entry, weight)
   }
 
   #drop(kind: Dropped, count: number, reason: string): void {
@@ -143,9 +153,11 @@ export class CaptureFile {
     this.event('dropped', { reason, ...this.#dropped })
   }
 
-  #add(entry: Entry): void {
+  #add(entry: Entry, weight: number): void {
     if (this.#descriptor === undefined) return
     this.#queue.push(entry)
+    this.#weights.push(weight)
+    this.#waiting += weight
     if (!this.#writing) this.#schedule()
   }
 
@@ -185,10 +197,11 @@ export class CaptureFile {
       if (entry.type === 'bytes') {
         at = encodeBytes(entry, this.#batch, at)
       } else at += this.#batch.write(line, at)
-      this.#waiting -= weightOf(entry)
+      this.#waiting -= this.#weights[count] ?? 0
       count++
     }
     this.#queue.splice(0, count)
+    this.#weights.splice(0, count)
     return this.#batch.subarray(0, at)
   }
 
@@ -208,7 +221,6 @@ export class CaptureFile {
 
   #fail(error: Error): void {
     this.#end()
-    this.#queue = []
     this.#writing = false
     this.#options.failed(error)
     this.#drained?.()
@@ -223,13 +235,9 @@ export class CaptureFile {
       // The file system reports the errors of earlier writes here; the capture ends in any case.
     }
     this.#descriptor = undefined
+    this.#queue = []
+    this.#weights = []
   }
-}
-
-/** Bytes of memory that an entry is counted for. Events that are not limited are few. */
-function weightOf(entry: Entry): number {
-  if (entry.type === 'bytes') return entry.bytes.length
-  return 'exchange' in entry || 'connection' in entry ? EVENT_BYTES : 0
 }
 
 /** Opens a new file that only its owner can read. An existing file is kept: the new one gets a number. A pipe or a device is written to. */

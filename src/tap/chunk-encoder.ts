@@ -10,7 +10,7 @@ export interface RecordedBytes {
   offset: number
   bytes: Uint8Array
   /** The HTTP request and response that they belong to. */
-  exchange?: number
+  exchange?: number | undefined
 }
 
 /** More than the longest beginning and end of a record. */

@@ -9,15 +9,15 @@ import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Direction } from '../capture/format.js'
 import type { CaptureFile } from './capture-file.js'
-import { EndpointRewriter, type Rewritten } from './endpoint-rewriter.js'
+import { EndpointRewriter } from './endpoint-rewriter.js'
+import { BodyForwarder } from './http-body.js'
 import { describeFailure, failureOf } from './http-failures.js'
 import {
   type EditedHeaders,
+  type RequestGuard,
+  RecordedHeaders,
   forwardedRequest,
   forwardedResponse,
-  RecordedHeaders,
-  pairsOf,
-  refusalOf,
 } from './http-heads.js'
 
 /** Bytes of the headers of a message. */
@@ -34,8 +34,19 @@ export interface TapContext {
   readonly isSecure: boolean
   /** The origin that the tap listens on. */
   readonly local: string
+  readonly guard: RequestGuard
   readonly capture: CaptureFile
 }
+
+/** A client's connection: its number, and how its requests reach the server. */
+export interface TappedConnection {
+  readonly id: number
+  readonly agent: Agent
+  /** Gets the connection to the server of each request. */
+  readonly reached: (socket: Socket) => void
+}
+
+const ignore = () => {}
 
 /** One HTTP request, forwarded to the server, and its response. Bytes are forwarded first and recorded second. */
 export class TappedExchange {
@@ -45,22 +56,32 @@ export class TappedExchange {
   readonly #response: ServerResponse
   #upstream: ClientRequest | undefined
   #isAborted = false
-  readonly #ended = { in: false, out: false }
+  #hasRequestEnded = false
+  #hasResponseEnded = false
+  readonly #ended = (dir: Direction) => this.#end(dir)
 
-  constructor(id: number, context: TapContext, request: IncomingMessage, response: ServerResponse) {
+  /** `closed` is called when the response is closed. */
+  constructor(
+    id: number,
+    context: TapContext,
+    request: IncomingMessage,
+    response: ServerResponse,
+    closed: (exchange: TappedExchange) => void,
+  ) {
     this.#id = id
     this.#context = context
     this.#request = request
     this.#response = response
     response.sendDate = false
-    const disconnected = () => this.#abort('client', 'the client has disconnected')
     response.on('close', () => {
-      if (!this.#ended.out) disconnected()
+      if (!this.#hasResponseEnded) this.#disconnected()
+      closed(this)
     })
     request.on('close', () => {
-      if (!request.complete) disconnected()
+      if (!request.complete) this.#disconnected()
     })
-    for (const stream of [request, response]) stream.on('error', () => {})
+    request.on('error', ignore)
+    response.on('error', ignore)
   }
 
   /** Whether it is a stream of the server, which lasts until one side ends it. */
@@ -68,48 +89,45 @@ export class TappedExchange {
     return this.#request.method === 'GET' && this.#response.headersSent
   }
 
-  /** Forwards the request; `connected` gets each new connection to the server. */
-  start(agent: Agent, connection: number, connected: (socket: Socket) => void): void {
-    const { origin, host } = this.#context
-    const { rawHeaders, httpVersion, headers, method = 'GET', url = '/' } = this.#request
-    const forwarded = forwardedRequest(rawHeaders, host, httpVersion === '1.0')
-    const received = new RecordedHeaders(rawHeaders)
-    const head = { connection, method, target: url, version: httpVersion, headers: received }
-    const [, authority = headers.host] = ABSOLUTE.exec(url) ?? []
-    const refusal = refusalOf(authority, headers.origin, origin)
+  /** Forwards the request. */
+  start(connection: TappedConnection): void {
+    const { host, guard } = this.#context
+    const { rawHeaders, httpVersion, headers, url = '/' } = this.#request
+    const absolute = url.startsWith('/') ? null : ABSOLUTE.exec(url)
+    const refusal = guard.refusalOf(absolute?.[1] ?? headers.host, headers.origin)
     const { upgrade } = headers
     const isUpgrade = upgrade !== undefined && upgrade.toLowerCase() !== 'h2c'
     if (refusal !== undefined || isUpgrade) {
-      this.#event('request', head)
-      this.#request.on('data', () => {}).on('end', () => this.#end('in'))
+      this.#recordRequest(connection.id, undefined)
+      this.#request.on('data', ignore).on('end', () => this.#end('in'))
       if (refusal !== undefined) this.#refuse(403, 'Forbidden', refusal)
       else this.#refuse(501, 'Not Implemented', `the tap cannot upgrade to ${upgrade ?? ''}`)
       return
     }
-    const upstream = this.#send(agent, method, url.replace(ABSOLUTE, '') || '/', forwarded)
-    upstream.once('socket', (socket) => {
-      if (!upstream.reusedSocket) connected(socket)
-    })
-    this.#event('request', { ...head, ...changesOf(forwarded) })
+    const { list, changes } = forwardedRequest(rawHeaders, host, httpVersion === '1.0')
+    const path = absolute === null ? url : url.slice(absolute[0].length) || '/'
+    const upstream = this.#send(connection.agent, path, list)
+    upstream.on('socket', connection.reached)
+    this.#recordRequest(connection.id, changes)
     this.#forward(this.#request, upstream, 'in')
   }
 
   /** Ends it because the tap ends. */
   stop(): void {
-    if (!this.#ended.out) this.#abort('tap', 'the tap has ended')
+    if (!this.#hasResponseEnded) this.#abort('tap', 'the tap has ended')
   }
 
-  #send(agent: Agent, method: string, path: string, { list }: EditedHeaders): ClientRequest {
+  #send(agent: Agent, path: string, list: string[]): ClientRequest {
     const { isSecure, address } = this.#context
-    const { headers } = this.#request
+    const { method, headers } = this.#request
     const upstream = (isSecure ? httpsRequest : httpRequest)({
-      ...address,
+      host: address.host,
+      port: address.port,
       method,
       path,
       // An array keeps order, case and repetitions.
       headers: list,
       agent,
-      setHost: false,
       maxHeaderSize: MAX_HEADERS,
     })
     this.#upstream = upstream
@@ -118,32 +136,30 @@ export class TappedExchange {
     // Otherwise Node adds a transfer coding.
     if (!hasBody) upstream.useChunkedEncodingByDefault = false
     upstream.on('error', (error) => this.#failed(error))
-    upstream.on('continue', () => this.#response.writeContinue())
-    upstream.on('response', (response) => this.#respond(response))
-    if (headers.expect !== undefined) upstream.flushHeaders()
+    upstream.on('response', (received) => this.#respond(received))
+    if (headers.expect !== undefined) {
+      upstream.on('continue', () => this.#response.writeContinue())
+      upstream.flushHeaders()
+    }
     return upstream
   }
 
   #respond(received: IncomingMessage): void {
-    const { origin: server, local } = this.#context
-    const { statusCode: status = 502, statusMessage: reason = '', httpVersion, headers } = received
+    const { statusCode: status = 502, statusMessage: reason = '', rawHeaders } = received
+    const { method, httpVersion } = this.#request
     const response = this.#response
     if (this.#isAborted) return
-    const isOld = this.#request.httpVersion === '1.0'
-    const { rawHeaders } = received
-    const forwarded = forwardedResponse(rawHeaders, { server, local, isOld })
+    const forwarded = forwardedResponse(rawHeaders, this.#context, httpVersion === '1.0')
     // Node adds nothing of its own.
     response.removeHeader('connection')
-    const isDelimited =
-      headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
-    const hasNoBody = status === 204 || status === 304 || this.#request.method === 'HEAD'
-    if (!isDelimited && !hasNoBody) {
+    const hasNoBody = status === 204 || status === 304 || method === 'HEAD'
+    if (!forwarded.isDelimited && !hasNoBody) {
       // The body ends with the connection.
       response.useChunkedEncodingByDefault = false
       response.shouldKeepAlive = false
     }
     received.on('error', ({ message }) => {
-      if (!this.#ended.out) this.#abort('server', message)
+      if (!this.#hasResponseEnded) this.#abort('server', message)
     })
     try {
       response.writeHead(status, reason, forwarded.list)
@@ -153,9 +169,13 @@ export class TappedExchange {
       this.#upstream?.destroy()
       return
     }
-    const head = { status, reason, version: httpVersion, headers: new RecordedHeaders(rawHeaders) }
-    this.#event('response', { ...head, ...changesOf(forwarded) })
-    this.#forward(received, response, 'out', this.#rewriter(received))
+    this.#recordResponse(received, forwarded.changes)
+    this.#forward(
+      received,
+      response,
+      'out',
+      method === 'GET' ? this.#rewriter(received) : undefined,
+    )
   }
 
   /** Of the first event of a stream, for HTTP+SSE. */
@@ -164,9 +184,7 @@ export class TappedExchange {
     const isStream = /^text\/event-stream\b/i.test(headers['content-type'] ?? '')
     const isPlain =
       headers['content-encoding'] === undefined && headers['content-length'] === undefined
-    return this.#request.method === 'GET' && isStream && isPlain
-      ? new EndpointRewriter(origin, local)
-      : undefined
+    return isStream && isPlain ? new EndpointRewriter(origin, local) : undefined
   }
 
   #forward(
@@ -176,43 +194,19 @@ export class TappedExchange {
     rewriter?: EndpointRewriter,
   ): void {
     const { capture } = this.#context
-    let offset = 0
-    let hasWritten = false
-    const write = (bytes: Uint8Array): boolean => {
-      if (bytes.length === 0 || to.destroyed) return true
-      hasWritten = true
-      return to.write(bytes)
-    }
-    from.on('data', (bytes: Buffer) => {
-      const changes: Rewritten[] = []
-      const hasRoom = write(rewriter?.push(bytes, (change) => changes.push(change)) ?? bytes)
-      capture.body(this.#id, dir, offset, bytes)
-      for (const change of changes) this.#event('rewritten', { dir, ...change })
-      offset += bytes.length
-      if (!hasRoom) from.pause()
-    })
-    to.on('drain', () => from.resume())
-    from.on('end', () => {
-      hasWritten = true
-      if (rewriter !== undefined) write(rewriter.end())
-      if (from.rawTrailers.length > 0) to.addTrailers(pairsOf(from.rawTrailers))
-      to.end()
-      this.#end(dir)
-    })
-    // A head is sent with the first bytes of the body, if they are there; otherwise on its own.
-    process.nextTick(() => {
-      if (!hasWritten && !to.destroyed) to.flushHeaders()
-    })
+    new BodyForwarder(from, to, this.#id, dir, capture, rewriter).start(this.#ended)
   }
 
   #end(dir: Direction): void {
     if (this.#isAborted) return
-    this.#ended[dir] = true
-    this.#event('end', { dir })
+    if (dir === 'in') this.#hasRequestEnded = true
+    else this.#hasResponseEnded = true
+    const { capture } = this.#context
+    capture.httpRecord({ type: 'event', event: 'end', ns: capture.now, exchange: this.#id, dir })
   }
 
   #failed(error: Error): void {
-    if (this.#isAborted || this.#ended.out) return
+    if (this.#isAborted || this.#hasResponseEnded) return
     const failure = failureOf(error)
     this.#event('error', { ...failure })
     // The server has closed the connection without a response: so does the tap, and the client decides whether to repeat.
@@ -237,22 +231,45 @@ export class TappedExchange {
     this.#end('out')
   }
 
+  #disconnected(): void {
+    this.#abort('client', 'the client has disconnected')
+  }
+
   #abort(by: 'client' | 'server' | 'tap', message: string): void {
     if (this.#isAborted) return
     this.#isAborted = true
     this.#upstream?.destroy()
     this.#response.destroy()
     // Both sides are done; only the connection was closed before it was seen.
-    if (this.#ended.in && this.#ended.out) return
+    if (this.#hasRequestEnded && this.#hasResponseEnded) return
     this.#event('aborted', { by, message })
   }
 
   #event(event: string, members: Readonly<Record<string, unknown>>): void {
     this.#context.capture.httpEvent(event, { exchange: this.#id, ...members })
   }
-}
 
-/** What was changed in a head, if anything. */
-function changesOf({ changes }: EditedHeaders): { changes?: EditedHeaders['changes'] } {
-  return changes.length === 0 ? {} : { changes }
+  // The records of every call are made as they are written: to copy their members takes longer than to encode them.
+
+  #recordRequest(connection: number, changes: EditedHeaders['changes']): void {
+    const { capture } = this.#context
+    const { method, url: target, httpVersion: version, rawHeaders } = this.#request
+    const headers = new RecordedHeaders(rawHeaders)
+    const [type, event, ns, exchange] = ['event', 'request', capture.now, this.#id] as const
+    capture.httpRecord(
+      { type, event, ns, exchange, connection, method, target, version, headers, changes },
+      headers.size,
+    )
+  }
+
+  #recordResponse(received: IncomingMessage, changes: EditedHeaders['changes']): void {
+    const { capture } = this.#context
+    const { statusCode: status, statusMessage: reason, httpVersion: version, rawHeaders } = received
+    const headers = new RecordedHeaders(rawHeaders)
+    const [type, event, ns, exchange] = ['event', 'response', capture.now, this.#id] as const
+    capture.httpRecord(
+      { type, event, ns, exchange, status, reason, version, headers, changes },
+      headers.size,
+    )
+  }
 }

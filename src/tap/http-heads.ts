@@ -12,15 +12,23 @@ interface HeaderChange {
 export interface EditedHeaders {
   /** Names and values in turn, as Node has them. */
   list: string[]
-  changes: HeaderChange[]
+  /** Undefined: none. */
+  changes: HeaderChange[] | undefined
 }
 
-/** Headers as pairs in a record. They are made when it is written, not while the request waits. */
+/** Headers as pairs in a record. They are made when it is encoded, not while the request waits. */
 export class RecordedHeaders {
   readonly #list: readonly string[]
 
   constructor(list: readonly string[]) {
     this.#list = list
+  }
+
+  /** Characters of all names and values. */
+  get size(): number {
+    let size = 0
+    for (const text of this.#list) size += text.length
+    return size
   }
 
   toJSON(): [string, string][] {
@@ -40,14 +48,25 @@ function edited(
   headers: readonly string[],
   edit: (name: string, value: string) => string | undefined,
 ): EditedHeaders {
-  const result: EditedHeaders = { list: [], changes: [] }
+  const result: EditedHeaders = { list: [], changes: undefined }
   for (let i = 0; i + 1 < headers.length; i += 2) {
-    const [name = '', value = ''] = [headers[i], headers[i + 1]]
+    const name = headers[i] ?? ''
+    const value = headers[i + 1] ?? ''
     const to = edit(name.toLowerCase(), value)
     if (to !== undefined) result.list.push(name, to)
-    if (to !== value) result.changes.push({ name, from: value, to })
+    if (to !== value) change(result, name, value, to)
   }
   return result
+}
+
+function change(
+  edits: EditedHeaders,
+  name: string,
+  from: string | undefined,
+  to: string | undefined,
+): void {
+  edits.changes ??= []
+  edits.changes.push({ name, from, to })
 }
 
 /**
@@ -74,7 +93,7 @@ export function forwardedRequest(
   })
   const add = (name: string, value: string) => {
     result.list.push(name, value)
-    result.changes.push({ name, from: undefined, to: value })
+    change(result, name, undefined, value)
   }
   if (!hasHost) add('Host', host)
   if (!hasConnection) add('Connection', isOld ? 'close' : 'keep-alive')
@@ -89,19 +108,31 @@ function withoutUpgrade(value: string): string | undefined {
   return kept.length === 0 ? undefined : kept.join(', ')
 }
 
+export interface EditedResponse extends EditedHeaders {
+  /** Whether the head says where the body ends. */
+  isDelimited: boolean
+}
+
 /**
  * The headers of a response for the client: a redirect within the server leads back to the tap, and HTTP/1.0 has no
  * transfer codings.
  */
 export function forwardedResponse(
   headers: readonly string[],
-  { server, local, isOld }: { server: string; local: string; isOld: boolean },
-): EditedHeaders {
-  return edited(headers, (name, value) => {
-    if (name === 'transfer-encoding' && isOld) return undefined
+  { origin, local }: { readonly origin: string; readonly local: string },
+  isOld: boolean,
+): EditedResponse {
+  let isDelimited = false
+  const { list, changes } = edited(headers, (name, value) => {
+    if (name === 'content-length') isDelimited = true
+    if (name === 'transfer-encoding') {
+      isDelimited = true
+      return isOld ? undefined : value
+    }
     if (name !== 'location' || !URL.canParse(value)) return value
-    return new URL(value).origin === server ? withOrigin(value, local) : value
+    return new URL(value).origin === origin ? withOrigin(value, local) : value
   })
+  return { list, changes, isDelimited }
 }
 
 /** An absolute URL with another origin; everything after it is unchanged. */
@@ -109,8 +140,31 @@ export function withOrigin(url: string, origin: string): string {
   return origin + url.replace(/^(?:[a-z][a-z\d+.-]*:)?\/\/[^/?#]*/i, '')
 }
 
-/** Why a request must not be forwarded: a web page that points its own name at this port sends that name as Host. */
-export function refusalOf(
+/** Refuses requests of web pages: one that points its own name at this port sends that name as Host. */
+export class RequestGuard {
+  readonly #server: string
+  /** What was allowed last: a client sends the same again and again. */
+  #host: string | undefined
+  #origin: string | undefined
+
+  /** The origin of the server. */
+  constructor(server: string) {
+    this.#server = server
+  }
+
+  /** Why a request must not be forwarded. */
+  refusalOf(host: string | undefined, origin: string | undefined): string | undefined {
+    if (host === this.#host && origin === this.#origin) return undefined
+    const refusal = refusalOf(host, origin, this.#server)
+    if (refusal === undefined) {
+      this.#host = host
+      this.#origin = origin
+    }
+    return refusal
+  }
+}
+
+function refusalOf(
   host: string | undefined,
   origin: string | undefined,
   server: string,

@@ -3,7 +3,13 @@ import { Agent as SecureAgent } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { CaptureFile } from './capture-file.js'
-import { MAX_HEADERS, type TapContext, TappedExchange } from './http-exchange.js'
+import {
+  MAX_HEADERS,
+  type TapContext,
+  type TappedConnection,
+  TappedExchange,
+} from './http-exchange.js'
+import { RequestGuard } from './http-heads.js'
 
 /** Milliseconds for requests in progress when the tap ends. */
 const END_TIMEOUT = 5000
@@ -23,11 +29,10 @@ export interface HttpTapOptions {
 }
 
 /** A client's connection, and the one to the server that belongs to it. */
-interface Connection {
-  id: number
-  agent: Agent
+interface Connection extends TappedConnection {
   /** Requests in progress. Not a Set: with many short-lived elements, its old tables keep them from being collected. */
-  exchanges: TappedExchange[]
+  readonly exchanges: TappedExchange[]
+  readonly closed: (exchange: TappedExchange) => void
 }
 
 /**
@@ -130,17 +135,31 @@ export class HttpTap {
   }
 
   #connected(socket: Socket): void {
-    const { server, ca, prepare, capture } = this.#options
-    const settings = { keepAlive: true, maxSockets: 1, ...(ca === undefined ? {} : { ca }) }
-    const agent = server.protocol === 'https:' ? new SecureAgent(settings) : new Agent(settings)
-    prepare?.(agent)
-    const connection: Connection = { id: ++this.#connectionCount, agent, exchanges: [] }
+    const { capture } = this.#options
+    const agent = agentOf(this.#options)
+    const id = ++this.#connectionCount
+    const exchanges: TappedExchange[] = []
+    let known: Socket | undefined
+    const connection: Connection = {
+      id,
+      agent,
+      exchanges,
+      reached: (upstream) => {
+        if (upstream === known) return
+        known = upstream
+        this.#follow(upstream, socket, connection)
+      },
+      closed: (exchange) => {
+        exchanges.splice(exchanges.indexOf(exchange), 1)
+        if (this.#idle !== undefined && this.#active().length === 0) this.#idle()
+      },
+    }
     this.#connections.set(socket, connection)
     socket.setNoDelay(true)
     socket.once('close', () => {
       this.#connections.delete(socket)
       agent.destroy()
-      capture.httpEvent('disconnect', { connection: connection.id })
+      capture.httpEvent('disconnect', { connection: id })
     })
   }
 
@@ -150,15 +169,10 @@ export class HttpTap {
     if (connection === undefined || this.#context === undefined) return void socket.destroy()
     const { exchanges } = connection
     if (exchanges.length >= MAX_PIPELINED) return void socket.destroy()
-    const exchange = new TappedExchange(++this.#exchangeCount, this.#context, request, response)
+    const id = ++this.#exchangeCount
+    const exchange = new TappedExchange(id, this.#context, request, response, connection.closed)
     exchanges.push(exchange)
-    response.once('close', () => {
-      exchanges.splice(exchanges.indexOf(exchange), 1)
-      if (this.#idle !== undefined && this.#active().length === 0) this.#idle()
-    })
-    exchange.start(connection.agent, connection.id, (upstream) =>
-      this.#follow(upstream, socket, connection),
-    )
+    exchange.start(connection)
   }
 
   /** Records a new connection to the server. When it is closed while nothing is in progress, the client's is closed as well. */
@@ -174,6 +188,21 @@ export class HttpTap {
   }
 }
 
+/** Node makes a name of the options of each request, to find connections for it. Here all are to the same server. */
+const nameOfAll = () => 'server'
+/** Node closes a connection when the server's Keep-Alive header says so. The client may know better. */
+const always = () => true
+
+/** Keeps one connection to the server until one side closes it. */
+function agentOf({ server, ca, prepare }: HttpTapOptions): Agent {
+  const settings = { keepAlive: true, maxSockets: 1, ...(ca === undefined ? {} : { ca }) }
+  const agent = server.protocol === 'https:' ? new SecureAgent(settings) : new Agent(settings)
+  agent.getName = nameOfAll
+  agent.keepSocketAlive = always
+  prepare?.(agent)
+  return agent
+}
+
 function contextOf({ server, capture }: HttpTapOptions, local: string): TapContext {
   const { origin, host, hostname, port, protocol } = server
   const isSecure = protocol === 'https:'
@@ -181,7 +210,7 @@ function contextOf({ server, capture }: HttpTapOptions, local: string): TapConte
     host: hostname.replace(/^\[|\]$/g, ''),
     port: Number(port || (isSecure ? 443 : 80)),
   }
-  return { origin, host, address, isSecure, local, capture }
+  return { origin, host, address, isSecure, local, guard: new RequestGuard(origin), capture }
 }
 
 /** Who is at the other end of a connection. */

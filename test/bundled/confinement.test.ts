@@ -12,7 +12,7 @@ import {
 import { readFile, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
-import fc from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { afterEach, describe, expect, it } from 'vitest'
 import { Files } from '../../src/bundled/files.js'
 import type { RootList } from '../../src/bundled/roots.js'
@@ -371,7 +371,9 @@ describe('confinement for arbitrary trees and paths', () => {
           },
         ),
         // Stops in time also on a slow machine.
-        thorough ? { numRuns: 5000, interruptAfterTimeLimit: SECONDS * 1000 } : { numRuns: 150 },
+        thorough
+          ? { numRuns: 5000, interruptAfterTimeLimit: SECONDS * 1000 }
+          : { numRuns: runs(150) },
       )
       expect(fingerprint(outside)).toBe(before)
       console.log(

@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import fc from '../fast-check.js'
+import { fc } from '../fast-check.js'
 import { ccmcpServer } from '../../src/bundled/ccmcp.js'
 import { ToolFile, type ToolFileOptions } from '../../src/bundled/tool-file.js'
 import { connect, memory } from '../../src/client.js'

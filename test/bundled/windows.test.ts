@@ -14,6 +14,7 @@ afterEach(() => {
 
 describe('roots with Windows paths', () => {
   const load = async () => {
+    vi.resetModules()
     vi.doMock('node:path', async (original) => {
       const { win32 } = await original<typeof import('node:path')>()
       return { ...win32, default: win32 }

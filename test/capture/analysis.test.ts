@@ -1,4 +1,4 @@
-import fc from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { Analysis } from '../../src/capture/analysis.js'
 import { type Direction, chunkRecord } from '../../src/capture/format.js'
@@ -111,7 +111,7 @@ describe('rows', () => {
             expect(finding.end).toBeLessThanOrEqual(end)
           }
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 })

@@ -1,4 +1,4 @@
-import fc from '../fast-check.js'
+import { fc } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import {
   CaptureReader,

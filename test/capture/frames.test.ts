@@ -1,4 +1,4 @@
-import fc from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { type Frame, FrameParser } from '../../src/capture/frames.js'
 import { Framer } from '../../src/framing/detect.js'
@@ -82,7 +82,7 @@ describe('frames', () => {
           frames.map((frame) => ({ ...frame, firstNs: 0, lastNs: 0 }))
         expect(plain(parts)).toEqual(plain(whole))
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 
@@ -101,7 +101,7 @@ describe('frames', () => {
           .map(({ text }) => (text === undefined ? 'not UTF-8' : trimmed(text)))
         expect(messages.filter(isText)).toEqual(messagesByFramer(bytes).filter(isText))
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 
@@ -142,7 +142,7 @@ describe('frames', () => {
           ),
         )
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 

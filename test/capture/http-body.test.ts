@@ -1,4 +1,4 @@
-import fc from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import type { Frame } from '../../src/capture/frames.js'
 import { EventStreamBody, WholeBody } from '../../src/capture/http-body.js'
@@ -84,7 +84,7 @@ describe('frames of an event stream', () => {
         expectSpans(whole, bytes.length)
         expect(withoutTimes(parts)).toEqual(withoutTimes(whole))
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 
@@ -109,7 +109,7 @@ describe('frames of an event stream', () => {
           ])
         expect(found).toEqual(expected)
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 

@@ -1,5 +1,5 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
-import fc from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { Analysis, type Row } from '../../src/capture/analysis.js'
 import { type CaptureRecord, type Direction, chunkRecord } from '../../src/capture/format.js'
@@ -467,7 +467,7 @@ describe('a capture over HTTP', () => {
         for (const each of records) analysis.add(each)
         analysis.end()
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 })

@@ -1,5 +1,5 @@
 import { deflateRawSync, deflateSync, gzipSync, constants, createGzip } from 'node:zlib'
-import fc from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { Inflate, InflateError } from '../../src/capture/inflate.js'
 
@@ -47,7 +47,7 @@ describe('inflate', () => {
         const raw = deflateRawSync(bytes, how)
         expect(inflate('deflate', cut(raw, positions)).equals(expected)).toBe(true)
       }),
-      { numRuns: 60 },
+      { numRuns: runs(60) },
     )
   })
 
@@ -108,7 +108,7 @@ describe('inflate', () => {
           }
         },
       ),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })

@@ -1,6 +1,7 @@
-import fc from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { type JsonNode, bytesBefore, nodeAt, parseJson } from '../../src/capture/json.js'
+import { memberOf, parseLazily, sourceOf, valueAt } from '../../src/capture/lazy-json.js'
 
 function parsedByRuntime(text: string): { value?: unknown } {
   try {
@@ -29,7 +30,7 @@ describe('JSON with positions', () => {
         const { node } = parseJson(text)
         expect(node === undefined ? {} : { value: node.value }).toEqual(parsedByRuntime(text))
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     )
   })
 
@@ -87,5 +88,80 @@ describe('JSON with positions', () => {
 
   it('converts positions to bytes', () => {
     expect(bytesBefore('aü𝄞b', 4)).toBe(7)
+  })
+})
+
+/** Everything that rules read of a value. */
+function described(node: JsonNode, text: string): unknown {
+  const names = (node.members ?? []).map(({ name }) => name)
+  return {
+    value: node.value,
+    source: sourceOf(node, text),
+    start: node.start,
+    end: node.end,
+    members: node.members?.map(({ name, key, value }) => [name, key, described(value, text)]),
+    items: node.items?.map((item) => described(item, text)),
+    byName: names.map((name) => {
+      const member = memberOf(node, name)
+      return member === undefined ? undefined : described(member, text)
+    }),
+    values: names.map((name) => valueAt(node, name)),
+    missing: [memberOf(node, 'toString'), valueAt(node, 'constructor')],
+  }
+}
+
+describe('JSON whose positions are found when they are read', () => {
+  const same = (text: string) => {
+    const [plain, lazy] = [parseJson(text), parseLazily(text)]
+    expect(lazy.faults).toEqual(plain.faults)
+    expect(lazy.node === undefined).toBe(plain.node === undefined)
+    if (lazy.node !== undefined && plain.node !== undefined)
+      expect(described(lazy.node, text)).toEqual(described(plain.node, text))
+  }
+
+  it('is the same as JSON with positions', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          texts,
+          fc.json().map((json) => `{"a":${json},"b":1}`),
+          fc.dictionary(fc.string(), fc.jsonValue()).map((value) => JSON.stringify(value)),
+        ),
+        same,
+      ),
+      { numRuns: 2000 },
+    )
+  })
+
+  it.each([
+    '{"a":1,"a":2}',
+    '{"a":9007199254740992}',
+    '{"a":9007199254740993}',
+    '{"a":-9007199254740992}',
+    '{"a":1e999}',
+    '{"a":1e+21}',
+    '{"a":-0}',
+    '{"a":1.0}',
+    '{"2":1,"1":2}',
+    '{"__proto__":{"a":1}}',
+    '{"a":"\\u0041"}',
+    '{"a": 1}',
+    '{"a":{}}x',
+    '{"toJSON":1}',
+  ])('is the same for %s', (text) => same(text))
+
+  it('has the same limits', () => {
+    const nested = (levels: number) => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`
+    for (const levels of [499, 500, 501, 5000]) {
+      const [plain, lazy] = [parseJson(nested(levels)), parseLazily(nested(levels))]
+      expect(lazy.faults).toEqual(plain.faults)
+      expect(lazy.node?.end).toBe(plain.node?.end)
+    }
+    const many = (count: number) => `{"a":[${'0,'.repeat(count)}0]}`
+    for (const count of [499_000, 500_000]) {
+      const [plain, lazy] = [parseJson(many(count)), parseLazily(many(count))]
+      expect(lazy.faults).toEqual(plain.faults)
+      expect(lazy.node?.end).toBe(plain.node?.end)
+    }
   })
 })

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { LiveCheck, type LiveReport } from '../../src/check/live.js'
-import { HttpConnection } from '../../src/check/http-connection.js'
+import { httpTarget } from '../../src/check/http-target.js'
 import { ProcessConnection } from '../../src/check/process-connection.js'
 import { nodeRequest } from '../../src/transports/http/client/node-request.js'
 import { schemas } from '../capture/lines.js'
@@ -52,17 +52,22 @@ export async function checkCommand(
 }
 
 /** Checks a URL. */
-export async function checkUrl(url: string): Promise<Checked> {
-  const send = nodeRequest({})
-  const check = new LiveCheck(
-    {
-      transport: 'http',
-      open: (recording) => new HttpConnection(new URL(url), send, {}, recording, 20_000),
-      explain: (connection) =>
-        (connection instanceof HttpConnection ? connection.failure : '') ?? '',
-    },
-    { ...DEFAULTS, allowCalls: false, probed: () => {}, signal: new AbortController().signal },
-  )
+export async function checkUrl(url: string, { only }: Options = {}): Promise<Checked> {
+  const target = httpTarget({
+    url: new URL(url),
+    request: nodeRequest({}),
+    prepare: (send) => send,
+    headers: {},
+    timeout: 20_000,
+    explain: ({ message }) => message,
+  })
+  const check = new LiveCheck(target, {
+    ...DEFAULTS,
+    allowCalls: false,
+    probed: () => {},
+    selects: (probe) => only?.some((name) => probe.startsWith(name)) ?? true,
+    signal: new AbortController().signal,
+  })
   return withRules(await check.run(), '')
 }
 

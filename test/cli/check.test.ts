@@ -1,8 +1,16 @@
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer as createHttp } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { captureHeader, chunkRecord, encodeRecord } from '../../src/capture/format.js'
+import {
+  CaptureReader,
+  type ChunkRecord,
+  captureHeader,
+  chunkRecord,
+  encodeRecord,
+} from '../../src/capture/format.js'
 import { FAULTY } from '../check/live.js'
 import { cli } from './command.js'
 
@@ -100,7 +108,6 @@ it('ccmcp check hides the findings of a baseline', async () => {
 
 it.each([
   [['check'], 'Missing CAPTURE or SERVER'],
-  [['check', 'http://127.0.0.1:9/mcp', '--captures', 'x'], '--captures is for servers on stdio'],
   [['check', 'x.ndjson', '--allow-calls'], '--allow-calls is for a server'],
   [['check', 'x.ndjson', '--p95', 'fast'], '--p95 must be a number'],
   [['check', 'ccmcp', '--header', 'a: b'], '--header is for a server at a URL'],
@@ -159,4 +166,86 @@ it('ccmcp check of a server locks its definitions, keeps captures and writes JUn
   expect(changed.stdout).toContain('<testcase ')
   expect(changed.stdout).toContain('tool &quot;hook&quot; was removed')
   expect(changed.stdout).not.toContain('expected-tool')
+})
+
+const RESULTS: Readonly<Record<string, object>> = {
+  initialize: {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    serverInfo: { name: 'x', version: '1' },
+  },
+  ping: {},
+}
+
+/** A server that responds with JSON to a ping, else with an event stream; it has a wrong error code. */
+async function serveBadly(): Promise<{ url: string; close(): void }> {
+  const server = createHttp(async (request, response) => {
+    const text = Buffer.concat(await request.toArray()).toString()
+    if (request.method !== 'POST') return void response.writeHead(405).end()
+    const [, id, method = ''] = /"id":(\d+),"method":"([^"]*)"/.exec(text) ?? []
+    if (id === undefined) return void response.writeHead(202).end()
+    const result = RESULTS[method]
+    const answer = result === undefined ? { error: { code: -1, message: 'no' } } : { result }
+    const message = JSON.stringify({ jsonrpc: '2.0', id: Number(id), ...answer })
+    const isStream = method !== 'ping'
+    response.writeHead(200, { 'content-type': isStream ? 'text/event-stream' : 'application/json' })
+    response.end(isStream ? `: first\n\nid: 7\ndata: ${message}\n\n` : message)
+  })
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve)
+  })
+  const { port } = server.address() as AddressInfo // it listens on a port
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    close() {
+      server.close()
+      server.closeAllConnections()
+    },
+  }
+}
+
+it('ccmcp check of a URL keeps captures; findings have their bytes, and headers of the user are not recorded', async () => {
+  const { url, close } = await serveBadly()
+  const captures = join(folder, 'captures')
+  const { stdout } = await cli([
+    'check',
+    url,
+    '--captures',
+    captures,
+    '--header',
+    'X-Key: secret',
+    '--format',
+    'sarif',
+    '--timeout',
+    '2',
+  ])
+  close()
+  const path = join(captures, 'unknown-method-2025-11-25.ndjson')
+  const content = readFileSync(path, 'utf8')
+  expect(content).not.toContain('secret')
+  expect(content).toContain('["x-key","(not recorded)"]')
+  const reader = new CaptureReader()
+  const records = [...reader.push(readFileSync(path)), ...reader.end()]
+  expect(records[0]).toMatchObject({ type: 'capture', transport: 'http' })
+  expect(records.at(-1)).toMatchObject({ type: 'event', event: 'exit' })
+  const { runs } = JSON.parse(stdout) as {
+    runs: {
+      results: {
+        ruleId: string
+        locations: { physicalLocation: { region: { startLine: number } } }[]
+        properties: { startByte: number; endByte: number }
+      }[]
+    }[]
+  } // SARIF
+  const found = runs[0]?.results.find(({ ruleId }) => ruleId === 'unknown-method-code')
+  const line = found?.locations[0]?.physicalLocation.region.startLine ?? 0
+  const chunk = records[line - 1] as ChunkRecord // a record is a line
+  expect(chunk).toMatchObject({ type: 'chunk', dir: 'out' })
+  const { startByte = 0, endByte } = found?.properties ?? {}
+  expect(chunk.text?.slice(startByte - chunk.offset, endByte)).toMatch(
+    /^\{"jsonrpc":"2.0","id":\d,"error":\{"code":-1,"message":"no"\}\}$/,
+  )
+  const checked = await cli(['check', path, '--fail-on', 'info'])
+  expect(checked.stdout).toContain('errors: 0, warnings: 0, notes: 0\n')
+  expect(checked.stderr).toBe('')
 })

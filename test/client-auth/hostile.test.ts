@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { AuthorizationError, type OAuthOptions } from '../../src/oauth.js'
 import {
   ISSUER,
@@ -14,6 +14,7 @@ import {
   huge,
   json,
 } from './world.js'
+import { resolveOnly } from './names.js'
 
 /* What an MCP server, an authorization server or a web page may do to a client. Every row ends with a clear error. */
 
@@ -24,10 +25,7 @@ const ADDRESSES: Readonly<Record<string, string[]>> = {
   'both.example': ['203.0.113.9', '127.0.0.1'],
   'inside6.example': ['fd00::1'],
 }
-vi.mock('../../src/runtime.js', async (original) => ({
-  ...(await original<object>()),
-  addressesOf: (host: string) => Promise.resolve(ADDRESSES[host] ?? []),
-}))
+resolveOnly(ADDRESSES)
 
 interface Row {
   title: string

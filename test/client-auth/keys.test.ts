@@ -1,13 +1,11 @@
 import { createHash } from 'node:crypto'
 import { EmbeddedJWK, exportPKCS8, generateKeyPair, jwtVerify } from 'jose'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { clientCredentials, memoryTokenStore } from '../../src/oauth.js'
 import { ISSUER, RESOURCE_METADATA, SERVER, World, json } from './world.js'
+import { resolveOnly } from './names.js'
 
-vi.mock('../../src/runtime.js', async (original) => ({
-  ...(await original<object>()),
-  addressesOf: () => Promise.resolve([]),
-}))
+resolveOnly()
 
 const TOKEN = `${ISSUER}/token`
 

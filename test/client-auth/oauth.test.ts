@@ -11,11 +11,9 @@ import {
 import { withAuthorization } from '../../src/transports/http/client/authorizer.js'
 import { webRequest } from '../../src/transports/http/client/http-request.js'
 import { ISSUER, REDIRECT, SECRET, SERVER, World, json } from './world.js'
+import { resolveOnly } from './names.js'
 
-vi.mock('../../src/runtime.js', async (original) => ({
-  ...(await original<object>()),
-  addressesOf: () => Promise.resolve([]),
-}))
+resolveOnly()
 
 /** Moves the clock, until the end of the test. */
 function pass(milliseconds: number): void {

@@ -1,4 +1,4 @@
-import fc from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
 import { FrontMatterError, parseSkillMarkdown } from '../../src/extensions/skills/front-matter.js'
@@ -152,7 +152,7 @@ describe('any front matter', () => {
         if (said === undefined) expect(read(yaml, false)).toEqual(normal)
         else expect(said).toMatch(/number of JSON|Unicode|line/)
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 
@@ -170,7 +170,7 @@ describe('any front matter', () => {
           expect(error).toBeInstanceOf(FrontMatterError)
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 
@@ -179,7 +179,7 @@ describe('any front matter', () => {
       fc.property(yamlish, (yaml) => {
         if (problem(yaml) === undefined) expect(read(yaml, false)).toEqual(read(yaml))
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 })

@@ -1,12 +1,12 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { afterEach } from 'vitest'
+import { afterEveryTest } from '../after-every-test.js'
 
 /* Folders with skills, removed after each test. */
 
 const made: string[] = []
-afterEach(() => {
+afterEveryTest(() => {
   for (const folder of made.splice(0)) rmSync(folder, { recursive: true, force: true })
 })
 

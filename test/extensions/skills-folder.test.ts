@@ -12,7 +12,7 @@ import fs, {
 import { createServer as createSocket } from 'node:net'
 import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import fc from '../fast-check.js'
+import { fc } from '../fast-check.js'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { connect, memory } from '../../src/client.js'
 import { SkillFolder } from '../../src/extensions/skills/skill-folder.js'

@@ -1,5 +1,5 @@
 import { type EventSourceMessage, createParser } from 'eventsource-parser'
-import fc from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import {
   EventStreamParser,
@@ -106,7 +106,7 @@ describe('streams', () => {
       fc.property(stream, (text) => {
         expect(withData(parse(text)).map(comparable)).toEqual(oracle(text).map(comparable))
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 
@@ -115,7 +115,7 @@ describe('streams', () => {
       fc.property(stream, fc.array(fc.nat(7)), (text, sizes) => {
         expect(parse(text, sizes)).toEqual(parse(text))
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 

@@ -1,4 +1,4 @@
-import fc from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { Framer, type Framing } from '../../src/framing/detect.js'
 import type { Frame } from '../../src/framing/frame.js'
@@ -328,7 +328,7 @@ describe('any chunking gives the same frames', () => {
       fc.property(stream, sizes, fc.constantFrom(8, 40, 1 << 20), (whole, pieces, limit) => {
         expect(frames(cut(whole, pieces), framing, limit)).toEqual(frames([whole], framing, limit))
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     )
   })
 })

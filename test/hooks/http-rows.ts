@@ -1,10 +1,12 @@
 import { vi } from 'vitest'
 import {
+  type ChangeBusDefinition,
   type ListenOptions,
   MemoryEventStore,
   MemorySessionStore,
   type EventStore,
   type SessionStore,
+  changeBus,
   listen,
 } from '../../src/http.js'
 import { type Server, createServer, tool } from '../../src/index.js'
@@ -88,6 +90,17 @@ async function told(url: string): Promise<string> {
   return text.includes('first') && text.includes('"done"') ? 'answered' : text
 }
 
+/** A call after a change, with such a bus. */
+function withBus(hooks: Partial<ChangeBusDefinition>): Promise<string> {
+  const server = served()
+  const changes = changeBus({ publish() {}, open() {}, close() {}, ...hooks })
+  const use = (url: string) => {
+    server.tools.changed()
+    return told(url)
+  }
+  return overHttp({ changes }, use, server)
+}
+
 export const HTTP_ROWS: readonly Row[] = [
   row('verify', 'HTTP 503', 'HTTP 503', (verify) =>
     overHttp({ auth: { verify } }, (url) => {
@@ -152,6 +165,12 @@ export const HTTP_ROWS: readonly Row[] = [
       return await soon(() => client.end(), remove)
     }),
   ),
+  row('publish of a change bus', 'answered', 'answered', (publish) => withBus({ publish })),
+  row('open of a change bus', 'answered', 'answered', (open) =>
+    // What it throws is thrown by `listen`.
+    withBus({ open: open.mode === 'throws' ? async () => open() : open }),
+  ),
+  row('close of a change bus', 'answered', 'answered', (close) => withBus({ close })),
   row('tap of listen', 'answered', 'answered', (tap) => overHttp({ tap }, told)),
   row('write of a log of listen', 'answered', 'answered', (write) =>
     overHttp({ log: { write }, logLevel: 'debug' }, told),

@@ -1,4 +1,4 @@
-import fc from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { parse as parseToml } from 'smol-toml'
 import { describe, expect, it } from 'vitest'
 import { parse as parseYaml, stringify as toYaml } from 'yaml'
@@ -214,9 +214,9 @@ describe.each(FORMATS)('%s', (title, format, texts) => {
           JSON.stringify(plainValue(format.parse(each))).replaceAll(',"args":[]', '')
         expect(plain(unwrapAll(format, text, wrapped, false))).toBe(plain(text))
       }),
-      { numRuns: 150 },
+      { numRuns: runs(150) },
     )
-    expect(wrappedOnes).toBeGreaterThan(100)
+    expect(wrappedOnes).toBeGreaterThan(runs(100))
   })
 
   it('is parsed, or refused with a SyntaxError, if it was damaged', () => {
@@ -236,7 +236,7 @@ describe.each(FORMATS)('%s', (title, format, texts) => {
           }
         },
       ),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 })
@@ -265,7 +265,7 @@ describe('the parsers agree with others', () => {
           }
         },
       ),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   })
 
@@ -305,9 +305,9 @@ describe('the parsers agree with others', () => {
           }
         },
       ),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
-    expect(accepted).toBeGreaterThan(200)
+    expect(accepted).toBeGreaterThan(runs(200))
   })
 
   it.each([

@@ -1,6 +1,5 @@
 import { type IncomingMessage, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach } from 'vitest'
 import type { RequestFailedError } from '../../src/jsonrpc/errors.js'
 import { Peer } from '../../src/jsonrpc/peer.js'
 import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
@@ -12,11 +11,12 @@ import {
 } from '../../src/transports/http/client/channel.js'
 import { followRedirects } from '../../src/transports/http/client/http-request.js'
 import { nodeRequest } from '../../src/transports/http/client/node-request.js'
+import { afterEveryTest } from '../after-every-test.js'
 
 /* HTTP servers that answer as a test tells them to, and a client's channel to them. */
 
 export const closing: (() => Promise<unknown>)[] = []
-afterEach(async () => {
+afterEveryTest(async () => {
   for (const close of closing.splice(0).toReversed()) await close()
 })
 

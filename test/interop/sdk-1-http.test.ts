@@ -80,8 +80,10 @@ describe('SDK 1.x client over HTTP', () => {
       content: [{ text: 'hi' }],
     })
     expect(transport.sessionId).toBe(sessionId)
+    // What has changed meanwhile is not known.
+    await expect.poll(() => heard).toEqual(['tools changed', 'updated note://one'])
     served.server.updated('note://one')
-    await expect.poll(() => heard).toEqual(['updated note://one'])
+    await expect.poll(() => heard.slice(2)).toEqual(['updated note://one'])
   })
 
   it('responds to elicitation requests', async () => {

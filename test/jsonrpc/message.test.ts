@@ -1,4 +1,4 @@
-import fc from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { RpcError } from '../../src/jsonrpc/errors.js'
 import {
@@ -128,7 +128,7 @@ describe('read', () => {
             JSON.parse(frame),
           )
       }),
-      { numRuns: 20_000 },
+      { numRuns: runs(20_000) },
     )
   })
 })
@@ -214,7 +214,7 @@ describe('scan', () => {
         if (json.length > 2 * limit)
           expect(tooComplex(json, limit) === 'depth').toBe(depth(JSON.parse(json)) > limit)
       }),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     )
   })
 
@@ -280,7 +280,7 @@ describe('scan', () => {
         }
         if (valid) expect(position).toBe(text.length)
       }),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     )
   })
 

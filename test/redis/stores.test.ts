@@ -185,9 +185,14 @@ describe.skipIf(!canStartRedis)('on a cluster', () => {
     const run = (url: string, ...parts: string[]) => commanding(url, (command) => command(...parts))
     const slot = Number(await run(first, 'CLUSTER', 'KEYSLOT', `{${prefix}}`))
     // The next one of three, each with a third of the slots.
-    const next = urls()[(Math.floor(slot / 5462) + 1) % 3] ?? ''
+    const owner = Math.floor(slot / 5462)
+    const next = urls()[(owner + 1) % 3] ?? ''
     const id = String(await run(next, 'CLUSTER', 'MYID'))
-    for (const url of urls()) await run(url, 'CLUSTER', 'SETSLOT', String(slot), 'NODE', id)
+    const oldId = String(await run(urls()[owner] ?? '', 'CLUSTER', 'MYID'))
+    // A node that was importing the slot gets a new epoch, so that no older message moves it back.
+    await run(next, 'CLUSTER', 'SETSLOT', String(slot), 'IMPORTING', oldId)
+    for (const url of [next, ...urls()])
+      await run(url, 'CLUSTER', 'SETSLOT', String(slot), 'NODE', id)
     expect(await sessions.set('a', { generation: 1, state: 'x' }, TTL)).toBe(true)
     expect(await events.append('a', { number: 1, frame: 'x' }, TTL)).toBe(true)
     expect(await sessions.get('a')).toEqual({ generation: 1, state: 'x' })

@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { connect, http } from '../../src/client.js'
 import { type OAuthOptions, memoryTokenStore, oauth } from '../../src/oauth.js'
 import {
@@ -12,13 +12,11 @@ import {
   json,
 } from '../client-auth/world.js'
 import { proves } from './proves.js'
+import { resolveOnly } from '../client-auth/names.js'
 
 /* What the pages on authorization require of clients. */
 
-vi.mock('../../src/runtime.js', async (original) => ({
-  ...(await original<object>()),
-  addressesOf: () => Promise.resolve([]),
-}))
+resolveOnly()
 
 const TOKEN = `${ISSUER}/token`
 const REGISTER = `${ISSUER}/register`

@@ -1,4 +1,4 @@
-import { afterEach } from 'vitest'
+import { afterEveryTest } from '../after-every-test.js'
 import {
   type Client,
   type ClientExtension,
@@ -34,7 +34,7 @@ interface Script {
 }
 
 const closing: (() => Promise<unknown>)[] = []
-afterEach(async () => {
+afterEveryTest(async () => {
   for (const close of closing.splice(0)) await close()
 })
 

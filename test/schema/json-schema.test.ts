@@ -1,6 +1,6 @@
 import { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import fc from '../fast-check.js'
+import { fc } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { type Issue, Issues, type JsonSchema } from '../../src/schema/issue.js'
 import { check } from '../../src/schema/json-schema.js'

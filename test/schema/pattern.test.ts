@@ -1,4 +1,4 @@
-import fc from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { check } from '../../src/schema/json-schema.js'
 import { matches, patternProblem } from '../../src/schema/pattern.js'
@@ -82,9 +82,9 @@ describe('patterns', () => {
         for (const each of texts)
           expect([each, matches(source, each)]).toEqual([each, native(source, each)])
       }),
-      { numRuns: 5000 },
+      { numRuns: runs(5000) },
     )
-    expect(tried).toBeGreaterThan(3000)
+    expect(tried).toBeGreaterThan(runs(3000))
   })
 
   it.each([

@@ -1,6 +1,6 @@
 import { Validator } from '@cfworker/json-schema'
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import fc from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { type Issue, Issues } from '../../src/schema/issue.js'
 import { compileSimple } from '../../src/schema/simple.js'
@@ -725,7 +725,7 @@ describe('against two other validators', () => {
         }
         ajv.removeSchema(schema)
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     )
     // The comparison must have used many schemas, with valid and invalid values.
     expect(seen.compiled).toBeGreaterThan(seen.schemas * 0.8)

@@ -1,4 +1,4 @@
-import fc from '../fast-check.js'
+import { fc } from '../fast-check.js'
 
 /*
  * Random JSON values that have a fair chance of fitting a schema, and a fair

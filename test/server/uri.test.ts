@@ -1,4 +1,4 @@
-import fc from '../fast-check.js'
+import { fc } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { looseKey, normalizeUri } from '../../src/server/uri.js'
 import { UriTemplate } from '../../src/server/uri-template.js'

@@ -1,6 +1,7 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { afterEach, expect } from 'vitest'
+import { expect } from 'vitest'
+import { afterEveryTest } from '../after-every-test.js'
 import { SchemaValidator } from '../official/schema-validator.js'
 
 /** Generous, for busy machines. Never reached if the test passes. */
@@ -32,13 +33,11 @@ export async function killAll(): Promise<void> {
   started.clear()
   await Promise.all(children.map((child) => child.kill()))
 }
-afterEach(killAll)
+afterEveryTest(killAll)
 
 /** The violations of the official schemas in the exchanged lines. */
 const violations: string[] = []
-afterEach(() => {
-  expect(violations.splice(0)).toEqual([])
-})
+afterEveryTest(() => expect(violations.splice(0)).toEqual([]))
 
 /** The environment without variables that slow a child down or configure it. */
 function environment(more: Record<string, string>): NodeJS.ProcessEnv {

@@ -1,4 +1,4 @@
-import fc from '../fast-check.js'
+import { fc, runs } from '../fast-check.js'
 import { expect, it } from 'vitest'
 import { chunkRecord, contentOf, encodeRecord } from '../../src/capture/format.js'
 import { encodeBytes, encodedSize } from '../../src/tap/chunk-encoder.js'
@@ -29,7 +29,7 @@ it('encodes bytes as a record that reads like that of capture/format', () => {
         expect(JSON.parse(line)).toEqual(JSON.parse(encodeRecord(expected)))
       },
     ),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   )
 })
 
@@ -60,6 +60,6 @@ it('escapes the same with and without WebAssembly', () => {
       expect(fast?.(data, other, start)).toBe(end)
       expect(other.subarray(0, end).equals(one.subarray(0, end))).toBe(true)
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   )
 })

@@ -54,6 +54,10 @@ describe('the HTTP tap', () => {
     expect(answer?.['changes']).toBeUndefined()
     expect((await tap.body(1, 'in')).equals(body)).toBe(true)
     expect([...(await tap.body(1, 'out'))]).toEqual([1, 2, 255])
+    expect(await tap.events('end', 'aborted')).toMatchObject([
+      { event: 'end', exchange: 1, dir: 'in' },
+      { event: 'end', exchange: 1, dir: 'out' },
+    ])
   })
 
   it('forwards chunked bodies as they come, with trailers', async () => {
@@ -96,6 +100,43 @@ describe('the HTTP tap', () => {
     peer.socket.end()
     await client.ended()
     expect((await tap.events('connect')).length).toBe(1)
+  })
+
+  it('sends pipelined requests over one connection, one after the other', async () => {
+    const { server, tap, client } = await connected()
+    const count = 20
+    const warnings: Error[] = []
+    const warned = (warning: Error) => warnings.push(warning)
+    process.on('warning', warned)
+    client.write(
+      Array.from(
+        { length: count },
+        (_, i) => `POST /${i} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}`,
+      ).join(''),
+    )
+    const peer = await server.connection()
+    for (let i = 0; i < count; i++) {
+      const requests = await peer.until((text) => text.split('{}').length > i + 1)
+      expect(requests.split('{}')).toHaveLength(i + 2)
+      peer.write(`HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{${i % 10}}`)
+    }
+    await client.until((text) => text.split('HTTP/1.1 200').length > count && text.endsWith('{9}'))
+    expect(server.accepted.length).toBe(1)
+    expect(await tap.events('connect')).toHaveLength(1)
+    process.off('warning', warned)
+    expect(warnings).toEqual([])
+  })
+
+  it('keeps a connection that the server would soon close', async () => {
+    const { server, client } = await connected()
+    for (const path of ['/1', '/2']) {
+      client.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+      const peer = await server.connection()
+      await peer.until((text) => text.includes(`GET ${path} `) && text.endsWith('\r\n\r\n'))
+      peer.write(`HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1\r\nContent-Length: 2\r\n\r\n${path}`)
+      await client.until(ends(path))
+    }
+    expect(server.accepted.length).toBe(1)
   })
 
   it('closes the connection to the server when the client does', async () => {
@@ -405,6 +446,29 @@ describe('the HTTP tap', () => {
       received += bytes.length
     }
     expect((await tap.body(1, 'out')).equals(Buffer.alloc(total, 'x'))).toBe(true)
+  })
+
+  it('pauses an upload while the server does not read', async () => {
+    const { server, tap, client } = await connected()
+    const total = 32 * 1024 * 1024
+    client.write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${total}\r\n\r\n`)
+    const peer = await server.connection()
+    await peer.until(ends('\r\n\r\n'))
+    peer.socket.pause()
+    client.socket.write(Buffer.alloc(total, 'x'))
+    for (let before = -1, same = 0; same < 20 && client.socket.writableLength > 0;) {
+      await delay(5)
+      same = before === client.socket.writableLength ? same + 1 : 0
+      before = client.socket.writableLength
+    }
+    expect(client.socket.writableLength).toBeGreaterThan(total / 2)
+    peer.socket.removeAllListeners('data')
+    peer.socket.resume()
+    for (let received = 0; received < total;) {
+      const [bytes] = (await once(peer.socket, 'data')) as [Buffer]
+      received += bytes.length
+    }
+    expect((await tap.body(1, 'in')).equals(Buffer.alloc(total, 'x'))).toBe(true)
   })
 
   it('ends streams and connections when it is closed, and says so', async () => {

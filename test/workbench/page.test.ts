@@ -263,6 +263,41 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     await expect.poll(() => page.locator('#bytes .hex .found-error').textContent()).toBe('ff')
   })
 
+  it('scrolls with the same elements, in the order of the rows and in their places', async () => {
+    const capture = new CaptureBuilder().handshake()
+    for (let id = 1; id <= 3000; id++) capture.message('in', { id, method: 'ping' })
+    const page = await place.show(capture.exit().toString())
+    await page.locator('#rows .slot').evaluateAll((slots) => {
+      for (const slot of slots) slot.setAttribute('data-first', '')
+    })
+    const scroller = page.locator('#rows .scroller')
+    for (const top of [600, 36_000, 35_400, 71_000, 0, 30]) {
+      await scroller.evaluate((element, value) => {
+        element.scrollTop = value
+      }, top)
+      const expected = { isOrdered: true, isFilled: true, isInPlace: true, isReused: true }
+      const look = () =>
+        scroller.evaluate((element, offset) => {
+          const rows = [...element.querySelectorAll('[role=row]')]
+          const numbers = rows.map((each) => Number(each.getAttribute('aria-rowindex')) - 2)
+          const { top: edge } = element.getBoundingClientRect()
+          const places = rows.map((each) => each.getBoundingClientRect().top - edge)
+          return {
+            isOrdered: numbers.every((number, i) => number === (numbers[0] ?? 0) + i),
+            // The rows of the handshake come first.
+            isFilled: rows.every(
+              (each, i) =>
+                (numbers[i] ?? 0) < 3 ||
+                each.querySelector('.c-id')?.textContent === String((numbers[i] ?? 0) - 2),
+            ),
+            isInPlace: numbers.every((number, i) => places[i] === number * 24 - offset),
+            isReused: element.querySelectorAll('[data-first]').length > 25,
+          }
+        }, top)
+      await expect.poll(look).toEqual(expected)
+    }
+  })
+
   it('plots latency with percentiles', async () => {
     const page = await place.show(sampleCapture().toString(), '&panel=latency')
     await page.locator('.plot-area canvas').waitFor()

@@ -38,17 +38,21 @@ export class Connection {
     this.#timeout = timeout
   }
 
-  /** Sends a command. `key` is one of its keys, by which a cluster finds the process. */
-  async command(command: readonly string[], key?: string): Promise<unknown> {
+  /** Sends a command. `key` is one of its keys, by which a cluster finds the process. `timeout` is longer for one that waits. */
+  async command(
+    command: readonly string[],
+    key?: string,
+    timeout = this.#timeout,
+  ): Promise<unknown> {
     let size = COMMAND
     for (const part of command) size += part.length
     if (this.#pending + size > MAX_PENDING)
       throw new RedisUnavailableError('Too many commands wait for a reply of Redis')
     const link = this.#open()
     this.#pending += size
-    const deadline = new Deadline(this.#timeout)
+    const deadline = new Deadline(timeout)
     try {
-      const late = deadline.passed.then(() => Promise.reject(this.#late(link)))
+      const late = deadline.passed.then(() => Promise.reject(this.#late(link, timeout)))
       return await Promise.race([this.#send(link, command, key), late])
     } finally {
       deadline.stop()
@@ -106,10 +110,10 @@ export class Connection {
     return this.#link
   }
 
-  #late(link: Link): RedisUnavailableError {
+  #late(link: Link, timeout: number): RedisUnavailableError {
     if (link.isReady || performance.now() - link.opened > CONNECT_FACTOR * this.#timeout)
       this.#drop(link)
-    return unavailable(`Redis has not replied within ${this.#timeout} ms`, link.lastError)
+    return unavailable(`Redis has not replied within ${timeout} ms`, link.lastError)
   }
 
   #drop(link: Link): void {

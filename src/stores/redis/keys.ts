@@ -18,6 +18,10 @@ export class Keys {
     return `${this.#tag}:e:${stream}`
   }
 
+  changes(): string {
+    return `${this.#tag}:c`
+  }
+
   process(id: string): string {
     return `${this.#tag}:p:${id}`
   }

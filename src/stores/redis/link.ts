@@ -45,6 +45,8 @@ type Kind = 'node-redis' | 'node-redis cluster' | 'ioredis' | 'ioredis cluster'
 
 /** Options of a duplicate: commands fail, instead of waiting, while there is no connection, and are not repeated. */
 const NODE_REDIS = { disableOfflineQueue: true, commandOptions: {} }
+/** We have time limits of our own, which are longer for commands that wait. */
+const NO_TIME_LIMITS = { commandTimeout: undefined, socketTimeout: undefined }
 const IOREDIS = {
   lazyConnect: true,
   enableOfflineQueue: false,
@@ -52,6 +54,7 @@ const IOREDIS = {
   autoResendUnfulfilledCommands: false,
   enableAutoPipelining: false,
   stringNumbers: false,
+  ...NO_TIME_LIMITS,
 }
 const IOREDIS_CLUSTER = {
   lazyConnect: true,
@@ -59,6 +62,7 @@ const IOREDIS_CLUSTER = {
   enableAutoPipelining: false,
   // A replica may not have what was written last.
   scaleReads: 'master',
+  redisOptions: NO_TIME_LIMITS,
 }
 
 /** The kind of a client; throws where it is none of ours. */
@@ -81,7 +85,9 @@ export function openLink(client: RedisClient): Link {
   const duplicate = client.duplicate as (...options: unknown[]) => unknown
   switch (kind) {
     case 'node-redis': {
-      const made = duplicate.call(client, NODE_REDIS) as NodeRedis
+      const { options } = client as { options?: { socket?: object } } // of `createClient`
+      const socket = { ...options?.socket, socketTimeout: undefined }
+      const made = duplicate.call(client, { ...NODE_REDIS, socket }) as NodeRedis
       return linkOf(
         made,
         (command) => made.sendCommand(command),

@@ -1,5 +1,8 @@
+import type { ChangeBus } from '../change-bus.js'
 import type { EventStore } from '../event-store.js'
 import type { SessionStore } from '../session-store.js'
+import { ChangeStream } from './change-stream.js'
+import { redisChanges } from './changes.js'
 import { Connection } from './connection.js'
 import { RedisEventStore } from './event-store.js'
 import { Keys } from './keys.js'
@@ -31,7 +34,8 @@ export interface RedisOptions {
 export interface RedisStores {
   readonly sessions: SessionStore
   readonly events: EventStore
-  /** Closes the connection. Not needed for stores that are used by an endpoint: `close` of the endpoint does so. */
+  readonly changes: ChangeBus
+  /** Closes the connections. Not needed for stores that are used by an endpoint: `close` of the endpoint does so. */
   close(): Promise<void>
 }
 
@@ -48,7 +52,7 @@ const MIN_KEY = 32
 
 /**
  * Stores in Redis 7 or Valkey for servers of several processes. `client` is one of the packages `redis` or `ioredis`. It
- * is not used itself: the stores open a connection of their own with its options when they need one.
+ * is not used itself: the stores open connections of their own with its options when they need them.
  */
 export function redis(client: RedisClient, options: RedisOptions = {}): RedisStores {
   check(options)
@@ -59,10 +63,13 @@ export function redis(client: RedisClient, options: RedisOptions = {}): RedisSto
   const connection = new Connection(client, timeout)
   const keys = new Keys(prefix)
   const ownership = new RedisOwnership(connection, keys, { address, key, lease })
+  const reading = new Connection(client, timeout)
+  const changes = new ChangeStream(connection, reading, keys, timeout)
   const limits = { maxEvents: maxEventsPerStream, maxBytes: maxBytesPerStream }
   return {
     sessions: new RedisSessionStore(connection, keys, ownership),
     events: new RedisEventStore(connection, keys, limits),
+    changes: redisChanges(changes, connection),
     close: () => ownership.close(),
   }
 }

@@ -2,4 +2,6 @@
 export interface ServedSession {
   /** Refuses new requests, and gives those in progress `deadline` milliseconds. */
   drain(deadline: number): Promise<void>
+  /** The client may have missed changes: it is told of all that it has subscribed to. */
+  missedChanges(): void
 }

@@ -25,6 +25,8 @@ interface Owner {
   superseded: boolean
   /** The client has used it now. */
   used(): void
+  /** The client has opened the standalone stream for the first time in this process. */
+  listened(): void
 }
 
 /** The prefix of the standalone stream; the suffix of the streams of requests. The generation of the session follows. */
@@ -78,8 +80,10 @@ export class SessionStreams {
   /** Opens the standalone stream until the token expires; false where it is open already. */
   listen(context: HttpContext, headers: HeaderList, expires: number | undefined): boolean {
     if (this.standalone.connected) return false
+    const first = !this.#listened
     this.#listened = true
     this.#connect(this.standalone, context, headers, expires)
+    if (first) this.#owner.listened()
     return true
   }
 
@@ -192,9 +196,14 @@ export class SessionStreams {
     const until = standalone ? expires : undefined
     const sse = this.#openSse(this.standalone, context, headers, until)
     for (const event of events) sse.sendUnlimited(event)
-    this.#listened ||= standalone
-    if (standalone) void this.#resume(this.standalone, sse, 0)
-    else sse.end()
+    if (!standalone) {
+      sse.end()
+      return true
+    }
+    const first = !this.#listened
+    this.#listened = true
+    void this.#resume(this.standalone, sse, 0)
+    if (first) this.#owner.listened()
     return true
   }
 

@@ -283,6 +283,11 @@ export class HttpSession implements Channel, SessionPort {
     if (this.#streams.listened && !this.#closed) this.#streams.standalone.push(frame)
   }
 
+  /** What has changed before the client listens here, only an earlier process could tell it. */
+  listened(): void {
+    if (this.generation > 0) this.#served?.missedChanges()
+  }
+
   failed(id: Id, error: Error): void {
     this.#receiver?.failed?.(id, error)
   }

@@ -20,23 +20,33 @@ interface Place {
   end: number
 }
 
+/** Places that are removed together. */
+const FORGOTTEN = 1000
+
 /** Where the bytes of one direction, or of the body of one HTTP message, are in the file. */
 class ChunkPlaces {
-  #chunks: { offset: number; record: number }[] = []
+  #offsets: number[] = []
+  #records: number[] = []
+  /** What precedes this index is not needed any more. */
+  #begin = 0
   /** The place of the first record. */
   first: number | undefined
 
   add(offset: number, record: number): void {
     this.first ??= record
-    this.#chunks.push({ offset, record })
+    this.#offsets.push(offset)
+    this.#records.push(record)
   }
 
   /** The place of the record that has the first byte of a frame. Forgets what precedes it. */
   take(start: number): number | undefined {
-    let first = 0
-    while ((this.#chunks[first + 1]?.offset ?? Infinity) <= start) first++
-    if (first > 0) this.#chunks.splice(0, first)
-    return this.#chunks[0]?.record
+    while ((this.#offsets[this.#begin + 1] ?? Infinity) <= start) this.#begin++
+    if (this.#begin >= FORGOTTEN) {
+      this.#offsets = this.#offsets.slice(this.#begin)
+      this.#records = this.#records.slice(this.#begin)
+      this.#begin = 0
+    }
+    return this.#records[this.#begin]
   }
 }
 

@@ -64,11 +64,12 @@ export interface CaptureApi {
 
 /** Rows or findings of one answer. */
 const MAX_ROWS = 1000
-/** Bytes that are read, and rows that are filtered, before other questions are answered. */
+/** Bytes that are read, and rows that are filtered, before the time is looked at. */
 const PIECE = 128 * 1024
 const FILTER_PART = 10_000
-/** Milliseconds between reports while a file is read. */
+/** Milliseconds between reports while a file is read, and of reading before other questions are answered. */
 const REPORT = 100
+const BUSY = 16
 
 const NOTHING: CaptureBytes = { read: () => Promise.resolve(new Uint8Array(0)) }
 
@@ -127,6 +128,7 @@ export class CaptureService implements CaptureApi {
   }
 
   async #read(file: CaptureFile, isCurrent: () => boolean): Promise<void> {
+    let paused = Date.now()
     for await (const bytes of file.pieces()) {
       if (!isCurrent()) return
       this.#state.phase = bytes.length === 0 ? 'following' : this.#state.phase
@@ -137,8 +139,10 @@ export class CaptureService implements CaptureApi {
         this.#state.total = Math.max(file.size, this.#state.read)
         this.#shown.check(Infinity)
         this.#reportSometimes()
+        if (Date.now() - paused < BUSY) continue
         await this.#pause()
         if (!isCurrent()) return
+        paused = Date.now()
       }
       if (bytes.length === 0) this.report()
     }

@@ -155,6 +155,18 @@ export class RowStore {
   }
 
   /** Numbers that are the same for the same text. */
+  numberOf(text: string): number {
+    return this.strings.intern(text)
+  }
+
+  kindNumber(index: number): number {
+    return this.#kind.at(index)
+  }
+
+  statusNumber(index: number): number {
+    return this.#status.at(index)
+  }
+
   methodNumber(index: number): number {
     return this.#method.at(index)
   }

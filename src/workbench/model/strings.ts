@@ -8,6 +8,20 @@ const MAX_ARENA = 192 * 1024 * 1024
 /** A text is preceded by its length, in two bytes. */
 const HEADER = 2
 const MAX_LENGTH = 0xffff
+/** Characters that are written one by one. */
+const MAX_SHORT = 100
+
+/** Writes a short text of ASCII; returns its bytes, or undefined for any other. A call of the encoder takes longer. */
+function writeAscii(text: string, block: Uint8Array, at: number): number | undefined {
+  const { length } = text
+  if (length > MAX_SHORT) return undefined
+  for (let i = 0; i < length; i++) {
+    const code = text.charCodeAt(i)
+    if (code >= 0x80) return undefined
+    block[at + i] = code
+  }
+  return length
+}
 
 /**
  * Texts by number. Repeated ones (methods, tools) are kept once; others (ids, messages) are kept as UTF-8 outside of the
@@ -51,12 +65,16 @@ export class Strings {
     }
     const block = (this.#blocks[Math.floor(this.#used / BLOCK)] ??= new Uint8Array(BLOCK))
     const at = this.#used % BLOCK
-    const { written } = this.#encoder.encodeInto(kept, block.subarray(at + HEADER))
+    const written = writeAscii(kept, block, at + HEADER) ?? this.#encode(kept, block, at + HEADER)
     block[at] = written >>> 8
     block[at + 1] = written & 0xff
     const reference = MAX_TABLE + this.#used
     this.#used += HEADER + written
     return reference
+  }
+
+  #encode(text: string, block: Uint8Array, at: number): number {
+    return this.#encoder.encodeInto(text, block.subarray(at)).written
   }
 
   get(reference: number): string {

@@ -42,15 +42,23 @@ export function timelineOf(rows: RowStore, from: number, to: number, parts: numb
   const errors = new Uint32Array(parts)
   const scale = parts / Math.max(1, to - from)
   const bars: Bar[] = []
+  const numbers = {
+    request: rows.numberOf('request'),
+    unanswered: rows.numberOf('unanswered'),
+    error: rows.numberOf('error'),
+  }
   let count = 0
   for (let row = 0; row < rows.length; row++) {
     const lane = rows.lane(row)
-    if (lane >= LANES.length || !isDrawn(rows, row)) continue
-    const isOpen = rows.kind(row) === 'request'
+    if (lane >= LANES.length) continue
+    const kind = rows.kindNumber(row)
+    const isOpen = kind === numbers.request
+    // A request is drawn with its response, so that it is one bar.
+    if (kind === numbers.unanswered || (isOpen && rows.peer(row) !== undefined)) continue
     const start = startOf(rows, row)
     const end = isOpen ? last : rows.ns.at(row)
     if (end < from || start > to) continue
-    const isError = rows.status(row) === 'error'
+    const isError = rows.statusNumber(row) === numbers.error
     if (++count <= MAX_BARS) {
       const shown = isOpen ? row : (rows.peer(row) ?? row)
       bars.push({ lane, track: 0, from: start, to: end, row: shown, isError, isOpen })
@@ -62,12 +70,6 @@ export function timelineOf(rows: RowStore, from: number, to: number, parts: numb
   }
   if (count > MAX_BARS) return { from, to, bars: [], density, errors }
   return { from, to, bars: withTracks(bars), density: undefined, errors: undefined }
-}
-
-/** A request is drawn with its response, so that it is one bar. */
-function isDrawn(rows: RowStore, row: number): boolean {
-  const kind = rows.kind(row)
-  return kind !== 'unanswered' && (kind !== 'request' || rows.peer(row) === undefined)
 }
 
 function startOf(rows: RowStore, row: number): number {

@@ -147,7 +147,7 @@ interface RowProperties {
 }
 
 function Row({ id, position, row, isSelected, isGrowing }: RowProperties) {
-  if (row === undefined) return <div id={id} class="row waiting" role="row" aria-busy={true} />
+  if (row === undefined) return waitingRow(id, position)
   const { dir, kind, severity, peer } = row
   const isPending = kind === 'request' && peer === undefined && isGrowing
   return (
@@ -192,9 +192,21 @@ function Row({ id, position, row, isSelected, isGrowing }: RowProperties) {
         {row.revision ?? ''}
       </span>
       <span role="gridcell" class="c-text">
-        {row.progress > 0 ? `${row.progress} progress ` : ''}
-        {line(row.text.slice(0, 200))}
+        {`${row.progress > 0 ? `${row.progress} progress ` : ''}${line(row.text.slice(0, 200))}`}
       </span>
+    </div>
+  )
+}
+
+const CELLS = ['time', 'dir', 'name', 'id', 'status', 'dur', 'size', 'rev', 'text'] as const
+
+/** A row that is asked for. It has the same elements, which are kept while the list is scrolled. */
+function waitingRow(id: string, position: number): JSX.Element {
+  return (
+    <div id={id} role="row" aria-rowindex={position + 2} class="row waiting" aria-busy={true}>
+      {CELLS.map((name) => (
+        <span role="gridcell" class={`c-${name}`} />
+      ))}
     </div>
   )
 }

@@ -163,7 +163,7 @@ async function ask(state: Asked, { from, to }: { from: number; to: number }): Pr
   const asked = performance.now()
   timeline.value = await engine.call('timeline', from, to, parts)
   // The worker looks at every row for it: while a capture is read, that takes a small part of its time.
-  const wait = Math.max(REDRAW, 10 * (performance.now() - asked))
+  const wait = Math.max(REDRAW, 20 * (performance.now() - asked))
   await pauseWhileReading(wait)
   state.isAsked = false
   if (state.isStale) await ask(state, shownTime.value ?? wholeTime())

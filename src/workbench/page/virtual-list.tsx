@@ -4,7 +4,9 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 /** Browsers limit the height of an element: a longer list is scrolled in proportion. */
 const MAX_HEIGHT = 8_000_000
 /** Rows that are rendered above and below the visible ones. */
-const OVERSCAN = 10
+const OVERSCAN = 4
+/** Rows whose place is counted from the same one: the others do not move while they are scrolled. */
+const BLOCK = 1000
 
 interface Properties {
   id: string
@@ -128,6 +130,8 @@ export function VirtualList(properties: Properties) {
   }
 
   const top = scroller.current?.scrollTop ?? 0
+  const base = first - (first % BLOCK)
+  const keyOf = useKeys(first, Math.ceil(height / rowHeight) + 2 * OVERSCAN + 2)
   const positions = Array.from({ length: Math.max(0, last - first) }, (_, i) => first + i)
   const activeId =
     active !== undefined && active >= first && active < last ? `${id}-${active}` : undefined
@@ -152,21 +156,37 @@ export function VirtualList(properties: Properties) {
         role={role === 'grid' ? 'rowgroup' : 'presentation'}
       >
         <div class="spacer" role="presentation" style={{ height: `${spacer}px` }}>
-          {positions.map((position) => (
-            <div
-              key={position}
-              class="slot"
-              role="presentation"
-              style={{
-                height: `${rowHeight}px`,
-                transform: `translateY(${(isScaled ? top - offset : 0) + position * rowHeight}px)`,
-              }}
-            >
-              {properties.row(position, `${id}-${position}`)}
-            </div>
-          ))}
+          <div
+            class="slots"
+            role="presentation"
+            style={{
+              transform: `translateY(${(isScaled ? top - offset : 0) + base * rowHeight}px)`,
+            }}
+          >
+            {positions.map((position) => (
+              <div
+                key={keyOf(position)}
+                class="slot"
+                role="presentation"
+                style={{ height: `${rowHeight}px`, top: `${(position - base) * rowHeight}px` }}
+              >
+                {properties.row(position, `${id}-${position}`)}
+              </div>
+            ))}
+          </div>
         </div>
       </div>
     </div>
   )
+}
+
+/** Keys by which elements that are scrolled out of view are used for rows that come into view, in the order of the rows. */
+function useKeys(first: number, size: number): (position: number) => number {
+  const state = useRef({ first, origin: 0 })
+  const { current } = state
+  // Where all rows are new, each element stays where it is.
+  if (Math.abs(first - current.first) >= size) current.origin += first - current.first
+  current.first = first
+  const { origin } = current
+  return (position) => (((position - origin) % size) + size) % size
 }

@@ -15,6 +15,8 @@ export interface HttpResponse {
   readonly status: number
   /** The value of a header, by its name in lower case. */
   header(name: string): string | undefined
+  /** Names and values in turn, as they were sent; undefined where the runtime does not have them. */
+  readonly rawHeaders?: readonly string[]
   /** The decoded body, in chunks. It must be read to its end or cancelled. */
   readonly body: AsyncIterable<Uint8Array>
   /** Discards the rest of the body, and closes the connection if necessary. */

@@ -195,7 +195,7 @@ async function checkStream(response: HttpResponse): Promise<void> {
 }
 
 /** The URL in the first event. Messages and tokens are never sent to another origin. */
-function endpointOf(event: string, data: string, url: URL): URL {
+export function endpointOf(event: string, data: string, url: URL): URL {
   const invalid = (reason: string) =>
     new RequestFailedError('INVALID_RESPONSE', reason, { executed: 'no' })
   if (event !== 'endpoint')

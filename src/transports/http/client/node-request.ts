@@ -110,6 +110,7 @@ function responseOf(message: IncomingMessage): HttpResponse {
       const value = message.headers[name]
       return Array.isArray(value) ? value.join(', ') : value
     },
+    rawHeaders: message.rawHeaders,
     body: decoded(message),
     // A connection whose response is complete can be used again.
     cancel: () => void (message.complete ? message.resume() : message.destroy()),

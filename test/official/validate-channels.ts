@@ -1,9 +1,10 @@
-import { afterEach, expect } from 'vitest'
+import { expect } from 'vitest'
 import { type Channel, type Exchange, rerouted } from '../../src/jsonrpc/channel.js'
 import { StatelessExchange } from '../../src/transports/http/stateless-exchange.js'
 import { HttpSession } from '../../src/transports/http/session.js'
 import { MemoryChannel } from '../../src/transports/memory.js'
 import { StreamChannel } from '../../src/transports/streams.js'
+import { afterEveryTest } from '../after-every-test.js'
 import { hostileServers } from './hostile.js'
 import { SchemaValidator } from './schema-validator.js'
 
@@ -63,6 +64,4 @@ for (const { prototype } of [StreamChannel, MemoryChannel, HttpSession, Stateles
   }
 }
 
-afterEach(() => {
-  expect(violations.splice(0)).toEqual([])
-})
+afterEveryTest(() => expect(violations.splice(0)).toEqual([]))

@@ -1,0 +1,69 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { CaptureReader, type CaptureRecord } from '../../src/capture/format.js'
+import { CaptureFile } from '../../src/tap/capture-file.js'
+
+function made() {
+  const folder = mkdtempSync(join(tmpdir(), 'ccmcp-capture-'))
+  const path = join(folder, 'x.ndjson')
+  const capture = new CaptureFile(path, { transport: 'http', maxBytes: 1 << 30, failed: () => {} })
+  onTestFinished(async () => {
+    await capture.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const records = (): CaptureRecord[] => {
+    const reader = new CaptureReader()
+    return [...reader.push(readFileSync(path)), ...reader.end()]
+  }
+  return { capture, records }
+}
+
+const MEGABYTE = 1024 * 1024
+
+it(
+  'writes each record soon, also while another one is being written',
+  { timeout: 30_000 },
+  async () => {
+    const { capture, records } = made()
+    for (let count = 1; count <= 5; count++) {
+      capture.body(count, 'in', 0, Buffer.alloc(MEGABYTE, 'x'))
+      capture.event('first', { count })
+      await new Promise(setImmediate)
+      capture.event('second', { count })
+    }
+    await expect.poll(() => records().length, { timeout: 20_000 }).toBe(16)
+    expect(records().filter(({ type }) => type === 'chunk')).toHaveLength(5)
+  },
+)
+
+it('keeps the order of records over several batches', async () => {
+  const { capture, records } = made()
+  for (let count = 0; count < 2000; count++) {
+    capture.body(count, 'in', 0, Buffer.alloc(count % 3 === 0 ? 16 * 1024 : 10, 'x'))
+    capture.httpEvent('end', { exchange: count, dir: 'in' })
+    if (count % 100 === 0) await new Promise(setImmediate)
+  }
+  await capture.close()
+  const exchanges = records().flatMap((record) => ('exchange' in record ? [record.exchange] : []))
+  expect(exchanges).toEqual(Array.from({ length: 4000 }, (_, i) => i >> 1))
+})
+
+it.each([
+  ['bodies', 'in'],
+  ['headers', 'events'],
+])('limits the bytes of %s that wait for the disk', async (what, kind) => {
+  const { capture, records } = made()
+  for (let count = 0; count < 50; count++)
+    if (what === 'bodies') capture.body(count, 'in', 0, Buffer.alloc(MEGABYTE, 'x'))
+    else capture.httpRecord({ type: 'event', event: 'request', ns: 0, exchange: count }, MEGABYTE)
+  await capture.close()
+  const dropped = records().filter(
+    (record) => record.type === 'event' && record.event === 'dropped',
+  )
+  expect(dropped[0]).toMatchObject({ reason: 'the disk is too slow' })
+  const total = Number(Object.entries(dropped.at(-1) ?? {}).find(([name]) => name === kind)?.[1])
+  expect(total).toBeGreaterThanOrEqual(kind === 'in' ? 18 * MEGABYTE : 18)
+  expect(records().filter((record) => 'exchange' in record).length).toBeLessThanOrEqual(32)
+})
