@@ -73,7 +73,7 @@ async function bundles() {
   const entry = (name) => join(root, 'src', `${name}.ts`)
   const bundle = await rolldown({
     input: Object.fromEntries(ENTRY_POINTS.map((name) => [name, entry(name)])),
-    external: [/^node:/, 'jose'],
+    external: [/^node:/, 'jose', '@opentelemetry/api'],
     platform: 'node',
     // Its build for Node is CommonJS, and imports modules of Node.
     resolve: { alias: { yaml: join(root, 'node_modules', 'yaml', 'browser', 'dist', 'index.js') } },

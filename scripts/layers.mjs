@@ -14,6 +14,8 @@ export const ENTRY_POINTS = [
   'journal',
   'skills',
   'redis',
+  'telemetry',
+  'prometheus',
   'oauth',
   'cli',
 ]
@@ -60,13 +62,14 @@ export const MAY_IMPORT = {
   tap: ['capture', 'auth/loopback.ts', 'version.ts'],
   check: ['capture', 'framing', 'protocol', 'schema', 'tap', 'transports', 'version.ts'],
   workbench: ['capture', 'framing', 'protocol', 'schema', 'preact', '@preact', 'uplot'],
+  telemetry: ['jsonrpc', 'protocol', 'schema', 'version.ts', 'auth/loopback.ts', '@opentelemetry'],
   hosts: ['jsonrpc', 'yaml'],
   cli: 'any',
 }
 
 /** Files that may use Node: its modules (`node:*`), `process` and what leads to them. All others run in any runtime. */
 export const MAY_USE_NODE =
-  /^(?:transports\/(?:stdio-|streams\.ts|http\/(?:client\/)?node)|(?:stdio|runtime|journal)\.ts$|stores\/journal\/|extensions\/apps\/page-file|extensions\/skills\/(?:skill-folder|folder-watch)\.ts|cli|check\/|tap\/|workbench\/server\/|hosts\/|harness\/|bundled\/)/
+  /^(?:transports\/(?:stdio-|streams\.ts|http\/(?:client\/)?node)|(?:stdio|runtime|journal)\.ts$|stores\/journal\/|telemetry\/node-|extensions\/apps\/page-file|extensions\/skills\/(?:skill-folder|folder-watch)\.ts|cli|check\/|tap\/|workbench\/server\/|hosts\/|harness\/|bundled\/)/
 
 /**
  * Files that are bundled together. `core` is what a server loads before its first response: `ccmcp` and `ccmcp/stdio`
@@ -78,7 +81,8 @@ export const CHUNKS = {
   // Not in cli.js: no chunk may import the entry, which would start it a second time under another name.
   'default-server': /^cli\/default-server\.ts/,
   // Used by servers and by clients, which do not load each other.
-  'http-messages': /^(?:framing\/event-stream|transports\/http\/client\/parameter-headers)\.ts/,
+  'http-messages':
+    /^(?:framing\/event-stream|transports\/http\/(?:session-id|client\/parameter-headers))\.ts/,
   'extension-rules': /^protocol\/extension/,
   connecting: /^(?:client\/(?!auth\/)|client\.ts|transports\/stdio-(?:client|diagnosis))/,
 }

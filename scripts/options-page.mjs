@@ -74,6 +74,16 @@ const SECTIONS = [
     [['stores/redis/redis.ts', 'RedisOptions']],
   ],
   [
+    'otel(options)',
+    'From `ccmcp/telemetry`: see [telemetry](telemetry.md).',
+    [['telemetry/otel.ts', 'OtelOptions']],
+  ],
+  [
+    'listenMetrics(metrics, options)',
+    'From `ccmcp/prometheus`, which also has `prometheus()`: see [telemetry](telemetry.md#prometheus).',
+    [['telemetry/node-metrics.ts', 'MetricsOptions']],
+  ],
+  [
     'clientTasks(options)',
     'From `ccmcp/tasks`, for the `extensions` of `connect`.',
     [['extensions/tasks/client-tasks.ts', 'ClientTasksOptions']],

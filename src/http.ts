@@ -43,4 +43,4 @@ export {
 export type { Listening } from './transports/http/node.js'
 export type { NodeHandler } from './transports/http/node-handler.js'
 export type { HttpHandler } from './transports/http/web-context.js'
-export type { LogStream, ProcessLogLevel } from './transports/stdio-log.js'
+export type { LogStream, Logger, ProcessLogLevel } from './transports/stdio-log.js'

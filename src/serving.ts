@@ -6,7 +6,7 @@ import { acquire } from './server/acquire.js'
 import { checkServer } from './server/context.js'
 import type { Server } from './server/server.js'
 import { ServerSession } from './server/session.js'
-import { type ProcessLogLevel, type LogStream, logTo } from './transports/stdio-log.js'
+import { type ProcessLogLevel, type LogStream, type Logger, logTo } from './transports/stdio-log.js'
 import { type Input, type Output, StreamChannel } from './transports/streams.js'
 
 /** Milliseconds for requests in progress to finish after the end of the input. */
@@ -28,9 +28,9 @@ export interface ServingOptions {
   maxPending?: number
   /** Maximum bytes of memory held by subscriptions (default 8 MiB); more are rejected. */
   maxRetained?: number
-  /** Where log lines are written (default: stderr for `serveStdio`, nowhere for `serve`). */
-  log?: LogStream
-  /** The minimum level that is logged (default `warning`). */
+  /** Where log lines are written: a stream, or a logger such as that of pino (default: stderr for `serveStdio`, nowhere for `serve`). */
+  log?: LogStream | Logger
+  /** The minimum level that is logged (default `warning`; with a logger, its own level). */
   logLevel?: ProcessLogLevel
   /** Called with every message in both directions. */
   tap?: (tapped: TappedMessage) => void
@@ -54,7 +54,7 @@ export class StreamServer {
 
   constructor(server: Server, options: ServingOptions) {
     const internal = checkServer(server)
-    const { log, logLevel = 'warning', tap: watch, maxDepth } = options
+    const { log, logLevel, tap: watch, maxDepth } = options
     checkServing(options)
     const report: (report: LogEntry) => void = log === undefined ? ignore : logTo(log, logLevel)
     this.#release = acquire(internal, report, { remote: false })

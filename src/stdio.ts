@@ -4,7 +4,12 @@ import { checkNames, namesOf } from './schema/names.js'
 import { checkServer } from './server/context.js'
 import type { Server } from './server/server.js'
 import { StreamServer, type ServingOptions, checkServing } from './serving.js'
-import { type ProcessLogLevel, type LogStream, standardError } from './transports/stdio-log.js'
+import {
+  type ProcessLogLevel,
+  type LogStream,
+  type Logger,
+  standardError,
+} from './transports/stdio-log.js'
 import {
   type Descriptors,
   descriptorsFromEnvironment,
@@ -138,6 +143,7 @@ export type {
   Framing,
   ProcessLogLevel,
   LogStream,
+  Logger,
   Input,
   OnBytes,
   Output,

@@ -29,6 +29,11 @@ export const HTTP_OPTIONS = {
   unauthenticated: {
     description: 'with --http: allow requests without authentication from other machines',
   },
+  metrics: {
+    value: 'PORT',
+    description:
+      'with --http: serve metrics for Prometheus at http://127.0.0.1:PORT/metrics (0 for any free port)',
+  },
   'tls-cert': {
     value: 'FILE',
     description: 'with --http: serve HTTPS with this certificate (PEM)',

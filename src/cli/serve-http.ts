@@ -7,6 +7,8 @@ import {
   tokens,
 } from '../http.js'
 import type { Server } from '../index.js'
+import type { MetricsListening } from '../prometheus.js'
+import { checkServer } from '../server/context.js'
 import { syntaxErrorPosition } from '../jsonrpc/scan.js'
 import { standardError } from '../transports/stdio-log.js'
 import { UsageError } from './options.js'
@@ -18,15 +20,20 @@ export async function serveHttp(
   values: ReadonlyMap<string, string>,
   { maxMessage, log, logLevel }: Pick<ListenOptions, 'log' | 'logLevel'> & { maxMessage?: number },
 ): Promise<void> {
+  const metrics = await metricsOf(server, values.get('metrics'))
   const listening = await listenOrFail(server, {
     ...(log === undefined ? {} : { log }),
     ...(logLevel === undefined ? {} : { logLevel }),
     ...listenOptions(values),
     ...(maxMessage === undefined ? {} : { limits: { bodyBytes: maxMessage } }),
+  }).catch(async (error: unknown) => {
+    await metrics?.close()
+    throw error
   })
   const path = values.get('capture')
   const recording = path === undefined ? undefined : await recordingOf(path, listening.url)
   standardError.write(`ccmcp: serving ${listening.url}\n`)
+  if (metrics !== undefined) standardError.write(`ccmcp: serving metrics at ${metrics.url}\n`)
   if (values.has('sse'))
     standardError.write(`ccmcp: serving HTTP+SSE at ${new URL('/sse', listening.url).href}\n`)
   await new Promise<void>((resolve) => {
@@ -38,8 +45,29 @@ export async function serveHttp(
     process.once('SIGINT', stop).once('SIGTERM', stop)
   })
   await listening.close()
+  await metrics?.close()
   await recording?.end()
   process.exit()
+}
+
+/** Adds metrics to a server, and serves them on loopback. */
+async function metricsOf(
+  server: Server,
+  text: string | undefined,
+): Promise<MetricsListening | undefined> {
+  if (text === undefined) return undefined
+  const port = portOf(text, 'metrics')
+  const { listenMetrics, prometheus } = await import('../prometheus.js')
+  const metrics = prometheus()
+  const internal = checkServer(server)
+  internal.telemetry = internal.telemetry?.with(metrics) ?? metrics.compose([metrics])
+  try {
+    return await listenMetrics(metrics, { port })
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')
+      throw new UsageError(`Port ${port} is in use; choose another with --metrics`)
+    throw error
+  }
 }
 
 async function recordingOf(path: string, url: string): Promise<{ end(): Promise<void> }> {

@@ -4,6 +4,7 @@ import type { Params } from '../jsonrpc/message.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import type { Implementation } from '../protocol/model.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
+import { type Telemetry, observerOf } from '../protocol/telemetry.js'
 import { checkNames, namesOf } from '../schema/names.js'
 import { VERSION } from '../version.js'
 import { type InputHandlers, capabilitiesOf, declaredHandlers } from './input-handlers.js'
@@ -49,10 +50,12 @@ export interface ConnectOptions<
   validateResults?: boolean
   /** The `prior` of an earlier client of the same server, which saves a request. One that is wrong is ignored. */
   prior?: unknown
+  /** Spans and metrics: `otel()` of `ccmcp/telemetry`, `prometheus()` of `ccmcp/prometheus`, or both in an array (default: none). */
+  telemetry?: Telemetry | readonly Telemetry[]
 }
 
 const OPTIONS = namesOf<ConnectOptions>()(
-  'revision info capabilities extensions timeout probeTimeout signal report tap reconnect cache validateResults prior sample elicit roots',
+  'revision info capabilities extensions timeout probeTimeout signal report tap reconnect cache validateResults prior telemetry sample elicit roots',
 )
 
 const RECONNECT = namesOf<ReconnectOptions>()('attempts delay maxDelay')
@@ -130,6 +133,7 @@ function opener(
     extensions,
     report,
     ...(tap === undefined ? {} : { tap }),
+    telemetry: observerOf('connect', options.telemetry),
   }
   let prior = options.prior === undefined ? undefined : readPrior(options.prior)
   if (options.prior !== undefined && prior === undefined)

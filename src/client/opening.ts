@@ -177,6 +177,7 @@ export async function initialize(
   }
   session.revision = negotiated
   session.capabilities = isObject(offered) ? offered : {}
+  session.telemetry?.opened()
   session.peer.notify('notifications/initialized')
   return {
     revision: negotiated,

@@ -12,6 +12,7 @@ import { HEADER_MISMATCH } from '../protocol/errors.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from '../protocol/meta.js'
 import type { Implementation, LogLevel } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
+import type { Observer } from '../protocol/telemetry.js'
 import type { CallOptions, Progress, SessionCallOptions } from './call-options.js'
 import {
   type ClientExtensions,
@@ -27,6 +28,7 @@ import {
   unknownMethod,
 } from './input-handlers.js'
 import { listOf } from './pages.js'
+import { SessionTelemetry } from './session-telemetry.js'
 import { ConnectionError, type TargetChannel } from './target.js'
 import { ToolHeaders } from './tool-headers.js'
 import { untilAborted } from './until-aborted.js'
@@ -50,6 +52,7 @@ export interface ClientSessionOptions {
   extensions: ClientExtensions
   report(entry: LogEntry): void
   tap?: (tapped: TappedMessage) => void
+  telemetry?: Observer | undefined
 }
 
 /** What the server has said about itself. */
@@ -89,6 +92,7 @@ export class ClientSession {
   #reinitializing: Promise<unknown> | undefined
   /** Over HTTP, the arguments that are repeated in headers. */
   readonly #toolHeaders: ToolHeaders | undefined
+  readonly telemetry: SessionTelemetry | undefined
 
   constructor(channel: TargetChannel, options: ClientSessionOptions) {
     this.#options = options
@@ -97,29 +101,34 @@ export class ClientSession {
       this.#toolHeaders = new ToolHeaders((entry) => this.peer.log(entry))
       channel.onExpired = () => this.#expired()
     }
+    const { telemetry: observer } = options
+    this.telemetry =
+      observer === undefined
+        ? undefined
+        : new SessionTelemetry({
+            observer,
+            channel,
+            revision: () => this.revision,
+            isExtension: (method) =>
+              this.revision !== undefined &&
+              options.extensions.methodOf(this.revision, method) !== undefined,
+            report: options.report,
+          })
+    const { telemetry } = this
     const tapFailed = (error: unknown) =>
       options.report({ level: 'error', message: 'tap failed', error })
     this.peer = new Peer(
       options.tap === undefined ? channel : tap(channel, options.tap, tapFailed),
       {
-        onRequest: (call) => {
-          const { request, signal } = call
-          const { method, params = {} } = request
-          const { revision } = this
-          if (revision !== undefined && isStateless(revision)) return this.#ignoreRequest(call)
-          if (method === 'ping') return {}
-          if (revision?.methods.serverRequests.includes(method) === false)
-            throw unknownMethod(method)
-          this.#serverRequests.add(signal)
-          return handleServerRequest(
-            options.inputHandlers,
-            revision,
-            method,
-            params,
-            signal,
-          ).finally(() => this.#serverRequests.delete(signal))
-        },
-        onNotification: (notification) => this.#onNotification(notification),
+        onRequest: (call) =>
+          telemetry === undefined
+            ? this.#onRequest(call)
+            : telemetry.serve(call, () => this.#onRequest(call)),
+        onNotification: (notification) =>
+          telemetry === undefined
+            ? this.#onNotification(notification)
+            : telemetry.notified(notification, () => this.#onNotification(notification)),
+        ...(telemetry && { sending: telemetry.sending }),
         respondsToMalformed: false,
         batchLimit: () => (this.revision?.batches === true ? Infinity : 0),
         cancelled: (requestId, reason, method) =>
@@ -128,9 +137,24 @@ export class ClientSession {
         report: options.report,
         onClosed: (error) => {
           this.closed = true
+          telemetry?.closed(error)
           options.observer.closed(this, error)
         },
       },
+    )
+  }
+
+  #onRequest(call: IncomingRequest): unknown {
+    const { request, signal } = call
+    const { method, params = {} } = request
+    const { revision } = this
+    if (revision !== undefined && isStateless(revision)) return this.#ignoreRequest(call)
+    if (method === 'ping') return {}
+    if (revision?.methods.serverRequests.includes(method) === false) throw unknownMethod(method)
+    const { inputHandlers } = this.#options
+    this.#serverRequests.add(signal)
+    return handleServerRequest(inputHandlers, revision, method, params, signal).finally(() =>
+      this.#serverRequests.delete(signal),
     )
   }
 

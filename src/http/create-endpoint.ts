@@ -40,7 +40,7 @@ export function createEndpoint(
   if (sessionIdPrefix !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(sessionIdPrefix))
     throw new TypeError('"sessionIdPrefix" must be 1 to 32 letters, digits, _ and -')
   const report: (entry: LogEntry) => void =
-    log === undefined ? () => {} : logTo(log, options.logLevel ?? 'warning')
+    log === undefined ? () => {} : logTo(log, options.logLevel)
   const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
   const depth = options.limits?.depth
   const settings = { report, remote: true, ...(depth === undefined ? {} : { maxDepth: depth }) }

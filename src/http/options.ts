@@ -4,7 +4,7 @@ import type { TappedMessage } from '../jsonrpc/channel.js'
 import type { ChangeBus } from '../stores/change-bus.js'
 import type { EventStore } from '../stores/event-store.js'
 import type { SessionStore } from '../stores/session-store.js'
-import type { LogStream, ProcessLogLevel } from '../transports/stdio-log.js'
+import type { LogStream, Logger, ProcessLogLevel } from '../transports/stdio-log.js'
 
 export interface HttpLimits {
   /** Maximum bytes of a request body; beyond it, 413 (default 4 MiB). */
@@ -77,9 +77,9 @@ export interface HttpOptions {
   changes?: ChangeBus
   /** Stores for servers of several processes: `redis(…)` of `ccmcp/redis`. `eventStore`, `sessionStore` and `changes` take precedence. */
   stores?: HttpStores
-  /** Destination of log lines (default: stderr with `listen` and `nodeHandler`, none with `httpHandler`). */
-  log?: LogStream
-  /** Lowest level that is logged (default `warning`). */
+  /** Destination of log lines: a stream, or a logger such as that of pino (default: stderr with `listen` and `nodeHandler`, none with `httpHandler`). */
+  log?: LogStream | Logger
+  /** Lowest level that is logged (default `warning`; with a logger, its own level). */
   logLevel?: ProcessLogLevel
   /** Called with every message in both directions. */
   tap?: (tapped: TappedMessage) => void

@@ -23,6 +23,8 @@ export interface Channel {
   /** Limits on the bytes that the other side can make this one hold: for requests in progress, and beyond them (subscriptions). */
   readonly pending?: Budget | undefined
   readonly retained?: Budget | undefined
+  /** What is known of the connection, for logs and telemetry. */
+  readonly connection?: ConnectionFacts | undefined
   /**
    * Starts delivery; called once. What arrived before is delivered now. A channel that wraps another one forwards every
    * member of `Receiver`.
@@ -33,6 +35,23 @@ export interface Channel {
    * until the stream is gone: a late EPIPE or ECONNRESET without one ends the process.
    */
   close(): Promise<void>
+}
+
+export interface ConnectionFacts {
+  /** `pipe` for stdio. */
+  readonly transport: 'pipe' | 'tcp'
+  /** The protocol that carries the messages. */
+  readonly protocol?: 'http'
+  /** Identifies the session; it is not enough to use it. */
+  readonly session?: string | undefined
+  /** The address of the server, as a client knows it. */
+  readonly server?: Address
+}
+
+export interface Address {
+  /** A host name or an IP address. */
+  readonly address: string
+  readonly port?: number | undefined
 }
 
 /**
@@ -58,6 +77,8 @@ export interface Exchange {
 export interface HttpRequest {
   /** By lower-case name. The values of a repeated header are joined by a comma. */
   readonly headers: HttpHeaders
+  /** The other end of the connection: the client, or a proxy before it. Undefined where the runtime does not say. */
+  readonly client?: Address | undefined
 }
 
 export type HttpHeaders = Readonly<Partial<Record<string, string>>>
@@ -153,6 +174,9 @@ export function tap(
     },
     get retained() {
       return channel.retained
+    },
+    get connection() {
+      return channel.connection
     },
     close: () => channel.close(),
   }

@@ -24,6 +24,10 @@ export interface IncomingOptions {
   maxInFlight?: number
   /** Creates the reference that an internal error and its log line share, if callers must not see the reason. */
   reference?(): string
+  /** What runs a queued call in the asynchronous context in which it was received. */
+  capture?(): ((start: () => void) => void) | undefined
+  /** A request was refused before it was handled. */
+  refused?(request: Request, exchange: Exchange, error: RpcError): void
 }
 
 /** What `IncomingCalls` needs of its peer. */
@@ -69,16 +73,19 @@ export class IncomingCalls implements CallHost {
 
   serve(request: Request, exchange: Exchange, inBatch: boolean): void {
     const refusal = this.#refusal(request)
-    if (refusal !== undefined)
+    if (refusal !== undefined) {
+      this.#options.refused?.(request, exchange, refusal)
       return exchange.reply(encodeError(request.id, refusal, 'null'), {
         kind: 'response',
         id: request.id,
         error: refusal,
       })
+    }
     const call = new IncomingRequest(request, exchange, inBatch, this)
     // Calls start in the order of arrival: after a queued call, all others are queued.
     const mayStart = (this.#waiting?.size ?? 0) === 0 && this.#hasRoom()
     if (mayStart || this.#isUrgent(request)) return this.#start(call)
+    call.within = this.#options.capture?.()
     this.#charge(call)
     this.#register(call)
     this.#waiting ??= new Set()
@@ -270,7 +277,8 @@ export class IncomingCalls implements CallHost {
     for (const call of this.#waiting ?? []) {
       if (!this.#hasRoom()) return
       this.#waiting?.delete(call)
-      this.#start(call)
+      if (call.within === undefined) this.#start(call)
+      else call.within(() => this.#start(call))
     }
   }
 
@@ -290,7 +298,7 @@ export class IncomingCalls implements CallHost {
       frame = encodeResult(call.id, result)
     } catch (cause) {
       const { id, request } = call
-      this.#port.log({
+      this.#log(call, {
         level: 'error',
         message: `The result of ${truncate(request.method)} cannot be written as JSON`,
         id,
@@ -316,7 +324,7 @@ export class IncomingCalls implements CallHost {
     }
     const reference = this.#options.reference?.()
     const known = reference === undefined ? '' : ` (reference ${reference})`
-    this.#port.log({
+    this.#log(call, {
       level: 'error',
       message: `${truncate(call.request.method)} failed${known}`,
       id: call.id,
@@ -324,5 +332,11 @@ export class IncomingCalls implements CallHost {
     })
     const error = new RpcError(INTERNAL_ERROR, `Internal error${known}`)
     call.respond(encodeError(call.id, error, 'null'), undefined, error)
+  }
+
+  /** The handler has ended, but the entry belongs to its trace. */
+  #log({ observed }: IncomingRequest, entry: LogEntry): void {
+    if (observed === undefined) this.#port.log(entry)
+    else observed.run(() => this.#port.log(entry))
   }
 }

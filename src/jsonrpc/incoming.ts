@@ -11,6 +11,12 @@ export interface CallHost {
   settle(call: IncomingRequest, outcome: { result: unknown } | { error: RpcError }): void
 }
 
+/** Observes a call, for telemetry. */
+export interface CallObserver {
+  run<Result>(work: () => Result): Result
+  end(outcome: { readonly result?: unknown; readonly error?: unknown }): void
+}
+
 /** One received request, until its response is sent. While the transport sends the response, this object also describes it (`SentResponse`). */
 export class IncomingRequest implements SentResponse {
   readonly kind = 'response'
@@ -23,6 +29,9 @@ export class IncomingRequest implements SentResponse {
   /** The response, while it is sent. */
   result: unknown
   error: RpcError | undefined
+  observed: CallObserver | undefined
+  /** Starts it where it was received, if it was queued: not where another call has made room for it. */
+  within: ((start: () => void) => void) | undefined
   readonly #exchange: Exchange
   readonly #calls: CallHost
   #controller: AbortController | undefined
@@ -141,6 +150,7 @@ export class IncomingRequest implements SentResponse {
     this.#questions?.abort(new Error('The request has ended'))
     this.#state = 'responded'
     this.#exchange.reply(frame, this)
+    if (this.observed !== undefined) this.observed.end({ result, error })
     // A handler that never returns would keep the result in memory.
     this.result = undefined
     this.#afterResponse?.()
@@ -152,6 +162,7 @@ export class IncomingRequest implements SentResponse {
     this.#state = 'cancelled'
     this.abort(reason)
     this.#exchange.reply()
+    if (this.observed !== undefined) this.observed.end({ error: reason })
   }
 
   /** Aborts the signal of the handler. */

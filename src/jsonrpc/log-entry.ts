@@ -4,6 +4,17 @@ import type { Id } from './message.js'
 export interface LogEntry {
   level: 'debug' | 'info' | 'warning' | 'error'
   message: string
+  /** Of the request that it belongs to. */
   id?: Id
+  /** Identifies the session, where there is one. */
+  session?: string
+  /** Of the trace that was active, with telemetry. */
+  trace?: TraceIds
   error?: unknown
+}
+
+/** As hexadecimal digits. */
+export interface TraceIds {
+  readonly traceId: string
+  readonly spanId: string
 }

@@ -18,6 +18,15 @@ export interface RequestOptions {
   onResponse?: (response: Response) => void
 }
 
+/** A request that is sent, as telemetry observes it. */
+export interface Sending {
+  /** The params to send. */
+  readonly params: unknown
+  /** Sends it, so that what the transport does belongs to it. */
+  run<Result>(send: () => Result): Result
+  ended(outcome: { readonly result?: unknown; readonly error?: unknown }): void
+}
+
 export interface OutgoingOptions {
   send: Send
   /** Tells the other side that a request was cancelled. */

@@ -20,7 +20,7 @@ import {
   sendNotification,
   readUnparsed,
 } from './message.js'
-import { OutgoingRequests, type RequestOptions } from './outgoing.js'
+import { OutgoingRequests, type RequestOptions, type Sending } from './outgoing.js'
 import type { LogEntry } from './log-entry.js'
 import { truncate } from './truncate.js'
 
@@ -35,6 +35,8 @@ export interface PeerOptions extends IncomingOptions {
   unreadableId?(): UnreadableId
   /** Sends the notification that a request of ours was cancelled. */
   cancelled?(id: Id, reason: string, method: string, send: Send): void
+  /** Observes a request that is about to be sent, and may change its params. */
+  sending?(id: Id, method: string, params: unknown): Sending | undefined
   report(entry: LogEntry): void
   /** The connection has ended, with an error if it broke. */
   onClosed?(error?: Error): void
@@ -140,9 +142,28 @@ export class Peer implements Receiver, PeerPort {
   request(method: string, params?: unknown, options: RequestOptions = {}): Promise<unknown> {
     const ended = this.#closed ?? this.#inputEnded
     if (ended !== undefined) return Promise.reject(ended)
-    const response = this.#calls().request(method, params, options)
+    const sending = this.#options.sending?.(this.nextId, method, params)
+    const response =
+      sending === undefined
+        ? this.#calls().request(method, params, options)
+        : this.#observed(sending, method, options)
     // The response cannot arrive while reading pauses.
     this.#incoming.resume()
+    return response
+  }
+
+  #observed(sending: Sending, method: string, options: RequestOptions): Promise<unknown> {
+    let response: Promise<unknown>
+    try {
+      response = sending.run(() => this.#calls().request(method, sending.params, options))
+    } catch (error) {
+      sending.ended({ error })
+      throw error
+    }
+    response.then(
+      (result) => sending.ended({ result }),
+      (error: unknown) => sending.ended({ error }),
+    )
     return response
   }
 

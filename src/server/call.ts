@@ -4,6 +4,7 @@ import { type Id, type Params, isObject } from '../jsonrpc/message.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import type { Implementation, LogLevel, ProgressParams } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
+import type { Activity, Observed } from '../protocol/telemetry.js'
 import type { Answers, Asking, Question, StepValue } from './ask.js'
 import { type Log, makeLog } from './log.js'
 import type { LogMessage } from './registry.js'
@@ -94,6 +95,8 @@ export interface CallEnvironment {
   releaseStream(): void
   /** Waits for something outside; meanwhile other calls may run. */
   park<Value>(promise: Promise<Value>): Promise<Value>
+  /** Observes something that the call does; undefined without telemetry. */
+  observe?(activity: Activity): Observed | undefined
   /** The key of the call, if it was run before. */
   readonly key?: string
   /** How often the call has been run, with this time (default 1). */
@@ -180,7 +183,9 @@ export class ServedCall implements Call, AskingCall {
     key: string,
     run: (signal: AbortSignal) => Value | Promise<Value>,
   ): Promise<Value> {
-    return markHandled(this.asking().then((asking) => asking.step(key, run)))
+    const observed = (signal: AbortSignal) =>
+      runObserved(this.#environment.observe?.({ kind: 'step', key }), () => run(signal))
+    return markHandled(this.asking().then((asking) => asking.step(key, observed)))
   }
 
   /** Whether it ended with `input_required`, and will be run again. */
@@ -229,5 +234,20 @@ export class ServedCall implements Call, AskingCall {
 
   releaseStream(): void {
     this.#environment.releaseStream()
+  }
+}
+
+async function runObserved<Value>(
+  observed: Observed | undefined,
+  work: () => Value | Promise<Value>,
+): Promise<Value> {
+  if (observed === undefined) return await work()
+  try {
+    const value = await observed.run(work)
+    observed.end({})
+    return value
+  } catch (error) {
+    observed.end({ error })
+    throw error
   }
 }

@@ -4,6 +4,7 @@ import type { LogEntry } from '../jsonrpc/log-entry.js'
 import type { MethodDescriptor } from '../protocol/methods.js'
 import type { CacheHint, LogLevel } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
+import type { Observer } from '../protocol/telemetry.js'
 import type { StateOptions } from './ask.js'
 import type { Caller, ClientContext, ServedCall } from './call.js'
 import type { Prompt, Resource, Tool } from './define.js'
@@ -59,6 +60,8 @@ export interface InternalServer extends Server {
   readonly unsupportedRevision: 'negotiate' | 'echo' | 'reject'
   readonly invalidArguments: 'result' | 'protocol'
   readonly unexpectedErrors: 'result' | 'protocol'
+  /** Undefined without telemetry. */
+  telemetry: Observer | undefined
 }
 
 /** The server behind its public type; throws if something else was given. */

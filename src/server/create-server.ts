@@ -8,6 +8,7 @@ import {
 import type { ChangeBus } from '../stores/change-bus.js'
 import { isObject } from '../jsonrpc/message.js'
 import { METHODS } from '../protocol/methods.js'
+import { type Telemetry, observerOf } from '../protocol/telemetry.js'
 import { checkNames, namesOf } from '../schema/names.js'
 import { checkBus } from './acquire.js'
 import type { StateOptions } from './ask.js'
@@ -75,10 +76,12 @@ export interface ServerOptions {
   invalidArguments?: 'result' | 'protocol'
   /** An exception in a tool other than ToolError: a result with `isError`, or error −32603. */
   unexpectedErrors?: 'result' | 'protocol'
+  /** Spans and metrics: `otel()` of `ccmcp/telemetry`, `prometheus()` of `ccmcp/prometheus`, or both in an array (default: none). */
+  telemetry?: Telemetry | readonly Telemetry[]
 }
 
 const OPTIONS = namesOf<ServerOptions>()(
-  'name version title description websiteUrl icons instructions tools resources prompts extensions changes handle onInitialized cache state pageSize logLevel unsupportedRevision invalidArguments unexpectedErrors',
+  'name version title description websiteUrl icons instructions tools resources prompts extensions changes handle onInitialized cache state pageSize logLevel unsupportedRevision invalidArguments unexpectedErrors telemetry',
 )
 
 const CHOICES: Readonly<Record<string, readonly string[]>> = {
@@ -188,6 +191,7 @@ export function createServer(options: ServerOptions): Server {
     unsupportedRevision,
     invalidArguments,
     unexpectedErrors,
+    telemetry: observerOf('createServer', options.telemetry),
   }
   server.tools.add(...tools)
   server.resources.add(...resources)

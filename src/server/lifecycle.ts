@@ -75,6 +75,8 @@ interface Session {
   readonly report: (report: LogEntry) => void
   /** Sends a log message to the client. */
   sendLog(message: LogMessage): void
+  /** `initialize` has succeeded. */
+  onNegotiated(): void
 }
 
 /** The initialize handshake of one session: what it has agreed on, and how far it is. */
@@ -127,6 +129,7 @@ export class Handshake {
       this.#connection = connection
       const message = `Initialized by ${nameOf(caller)}, protocol ${revision.id}`
       this.#session.report({ level: 'info', message, id: call.id })
+      this.#session.onNegotiated()
       return result
     }
     const { middleware } = this.#server

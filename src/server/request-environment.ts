@@ -3,6 +3,7 @@ import type { HttpRequest } from '../jsonrpc/channel.js'
 import type { IncomingRequest } from '../jsonrpc/incoming.js'
 import { type Id, type Params, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
 import type { ProgressParams } from '../protocol/model.js'
+import type { Activity, Observed } from '../protocol/telemetry.js'
 import { projectProgress } from '../protocol/revisions/project.js'
 import type { Asking } from './ask.js'
 import type { AskingCall, CallEnvironment, Caller, ClientContext } from './call.js'
@@ -85,6 +86,10 @@ export class RequestEnvironment implements CallEnvironment {
 
   park<Value>(promise: Promise<Value>): Promise<Value> {
     return this.#incoming.park(promise)
+  }
+
+  observe(activity: Activity): Observed | undefined {
+    return this.#server.telemetry?.begin(activity, this.#connection.report)
   }
 
   /** Loaded when it is first needed: few calls ask. */

@@ -1,4 +1,4 @@
-import type { Channel, Principal } from '../jsonrpc/channel.js'
+import type { Channel, ConnectionFacts, Exchange, Principal } from '../jsonrpc/channel.js'
 import { withTimeout } from '../jsonrpc/deadline.js'
 import { INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import { ignore } from '../jsonrpc/hook.js'
@@ -6,11 +6,13 @@ import type { IncomingRequest } from '../jsonrpc/incoming.js'
 import {
   type Id,
   type Notification,
+  type Params,
   type Request,
   type Send,
   type UnreadableId,
   sendNotification,
 } from '../jsonrpc/message.js'
+import type { Sending } from '../jsonrpc/outgoing.js'
 import { Peer, type PeerOptions } from '../jsonrpc/peer.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { newErrorReference } from '../jsonrpc/reference.js'
@@ -27,6 +29,12 @@ import {
   handshakeRevisions,
   statelessRevisions,
 } from '../protocol/revisions/index.js'
+import {
+  type Observed,
+  type ObservedSession,
+  type Observer,
+  tracedReport,
+} from '../protocol/telemetry.js'
 import { type ClientContext, ServedCall } from './call.js'
 import { dispatch } from './dispatch.js'
 import { SessionClientContext, Handshake, callerOf, offers } from './lifecycle.js'
@@ -58,12 +66,13 @@ export interface ServerSessionOptions {
  * kinds may come over one connection at the same time. Past this point every
  * result is in the newest shape.
  */
-export class ServerSession implements PeerOptions {
+export class ServerSession implements PeerOptions, ObservedSession {
   // What its peer needs are members, not closures: over HTTP there is a session for each request.
   readonly respondsToMalformed = true
   readonly report: (report: LogEntry) => void
   readonly maxDepth?: number
   readonly reference?: () => string
+  readonly connection: ConnectionFacts | undefined
   readonly #server: InternalServer
   readonly #remote: boolean
   readonly #handshake: Handshake
@@ -76,13 +85,16 @@ export class ServerSession implements PeerOptions {
   #stopLogging: (() => void) | undefined
   #draining = false
   #ended = false
+  /** The session from `initialize` to its end, with telemetry. */
+  #observed: Observed | undefined
 
   constructor(
     server: InternalServer,
     channel: Channel,
     { report = ignore, closed = ignore, maxDepth, remote }: ServerSessionOptions,
   ) {
-    this.report = report
+    this.connection = channel.connection
+    this.report = this.#reporter(server, report)
     if (maxDepth !== undefined) this.maxDepth = maxDepth
     if (remote) this.reference = newErrorReference
     this.#server = server
@@ -110,6 +122,7 @@ export class ServerSession implements PeerOptions {
 
   onClosed(error?: Error): void {
     this.#ended = true
+    this.#observed?.end({ error })
     this.#stopLogging?.()
     this.#subscriptions?.stop()
     this.#closed(error)
@@ -151,13 +164,70 @@ export class ServerSession implements PeerOptions {
   }
 
   onRequest(call: IncomingRequest): unknown {
+    const { telemetry } = this.#server
+    return telemetry === undefined ? this.#onRequest(call) : this.#observe(telemetry, call)
+  }
+
+  #onRequest(call: IncomingRequest): unknown {
     const meta = readRequestMeta(call.request)
     if (meta !== undefined) return this.#serve(call, this.#contextOf(meta, call))
     const { connection, pending } = this.#handshake
-    if (pending !== undefined) return pending.then(() => this.onRequest(call))
+    if (pending !== undefined) return pending.then(() => this.#onRequest(call))
     if (connection === undefined) return this.#beforeInitialize(call)
     this.#handshake.received(call)
     return this.#serve(call, this.#withPrincipal(connection, call.principal))
+  }
+
+  #observe(telemetry: Observer, call: IncomingRequest): unknown {
+    const observed = telemetry.received(call.request, this, call.http)
+    call.observed = observed
+    return observed.run(() => this.#onRequest(call))
+  }
+
+  capture(): ((start: () => void) => void) | undefined {
+    return this.#server.telemetry?.capture(this.report)
+  }
+
+  refused(request: Request, { http }: Exchange, error: RpcError): void {
+    this.#server.telemetry?.received(request, this, http).end({ error })
+  }
+
+  sending(id: Id, method: string, params: unknown): Sending | undefined {
+    const sent = { id, method, params: params as Params } // those of MCP are objects
+    return this.#server.telemetry?.sending(sent, this)
+  }
+
+  get negotiated(): string | undefined {
+    return this.#handshake.connection?.revision.id
+  }
+
+  hasMethod(method: string): boolean {
+    return this.#server.methods.has(method)
+  }
+
+  hasTarget(method: string, name: string): boolean {
+    const { tools, prompts } = this.#server
+    return (method === 'tools/call' ? tools : prompts).has(name)
+  }
+
+  onNegotiated(): void {
+    const { negotiated: revision, connection } = this
+    const session = { kind: 'session', role: 'server', revision, connection } as const
+    this.#observed ??= this.#server.telemetry?.begin(session, this.report)
+  }
+
+  /** Adds the session and the trace to log entries. */
+  #reporter(
+    { telemetry }: InternalServer,
+    report: (entry: LogEntry) => void,
+  ): (entry: LogEntry) => void {
+    const traced = telemetry === undefined ? report : tracedReport(telemetry, report)
+    const session = this.connection?.session
+    if (session === undefined) return traced
+    return (entry) => {
+      entry.session = session
+      traced(entry)
+    }
   }
 
   /** The row of a method, if the revision has it. */
@@ -242,6 +312,17 @@ export class ServerSession implements PeerOptions {
   }
 
   onNotification(notification: Notification): void {
+    const { telemetry } = this.#server
+    if (telemetry === undefined) return this.#onNotification(notification)
+    const observed = telemetry.received(notification, this)
+    try {
+      observed.run(() => this.#onNotification(notification))
+    } finally {
+      observed.end({})
+    }
+  }
+
+  #onNotification(notification: Notification): void {
     const { method } = notification
     switch (method) {
       case 'notifications/initialized': {

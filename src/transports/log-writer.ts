@@ -7,6 +7,14 @@ export interface LogStream {
   readonly isTTY?: boolean
 }
 
+/** A logger such as that of pino: each level takes fields and a message. */
+export interface Logger {
+  debug(fields: object, message: string): unknown
+  info(fields: object, message: string): unknown
+  warn(fields: object, message: string): unknown
+  error(fields: object, message: string): unknown
+}
+
 /** The part of a Node stream that is used. */
 interface NodeStream extends LogStream {
   write(text: string | Uint8Array, done?: () => void): boolean

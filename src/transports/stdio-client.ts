@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import type { Framing } from '../framing/detect.js'
-import type { Channel, Receiver } from '../jsonrpc/channel.js'
+import type { Channel, ConnectionFacts, Receiver } from '../jsonrpc/channel.js'
 import { withCode } from '../jsonrpc/errors.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
 import type { SentMessage } from '../jsonrpc/message.js'
@@ -72,6 +72,10 @@ export class ProcessChannel implements Channel {
   #closing = false
   /** Resolves when the process has exited and its output is read: with the exit code, or null. */
   readonly exited: Promise<number | null>
+
+  get connection(): ConnectionFacts {
+    return this.#streams.connection
+  }
 
   constructor(command: string, args: readonly string[], options: ProcessOptions = {}) {
     const {

@@ -1,6 +1,7 @@
+import { callHook, ignore } from '../jsonrpc/hook.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { truncate } from '../jsonrpc/truncate.js'
-import { type LogStream, LogWriter } from './log-writer.js'
+import { type LogStream, LogWriter, type Logger } from './log-writer.js'
 
 export type ProcessLogLevel = LogEntry['level']
 const LEVELS: readonly ProcessLogLevel[] = ['debug', 'info', 'warning', 'error']
@@ -9,16 +10,45 @@ const LEVELS: readonly ProcessLogLevel[] = ['debug', 'info', 'warning', 'error']
 const MAX_MESSAGE = 8192
 const MAX_ERROR = 16_384
 
-/** Writes log entries as JSON lines, or as readable text to a terminal. */
-export function logTo(stream: LogStream, lowest: ProcessLogLevel): (report: LogEntry) => void {
-  const from = LEVELS.indexOf(lowest)
+/** Passes log entries to a logger, or writes them as JSON lines, or as readable text to a terminal. */
+export function logTo(
+  log: LogStream | Logger,
+  lowest: ProcessLogLevel | undefined,
+): (report: LogEntry) => void {
+  // A logger has a level of its own.
+  const from = LEVELS.indexOf(lowest ?? (isLogger(log) ? 'debug' : 'warning'))
   return (report) => {
     if (LEVELS.indexOf(report.level) < from) return
-    try {
-      writerOf(stream).write(lineOf(report, stream))
-    } catch {
-      // A log that fails must not affect the client.
-    }
+    // A log that fails must not affect the client.
+    callHook(() => (isLogger(log) ? passTo(log, report) : writeTo(log, report)), ignore)
+  }
+}
+
+function isLogger(log: LogStream | Logger): log is Logger {
+  return !('write' in log) && typeof log.warn === 'function'
+}
+
+function passTo(logger: Logger, report: LogEntry): unknown {
+  const { level, message, error } = report
+  const fields: Record<string, unknown> = idsOf(report)
+  if (error !== undefined) {
+    const stack = stackOf(error)
+    const short = error instanceof Error && stack.length <= MAX_ERROR
+    fields['err'] = short ? error : { stack: truncate(stack, MAX_ERROR) }
+  }
+  return logger[level === 'warning' ? 'warn' : level](fields, truncate(message, MAX_MESSAGE))
+}
+
+function writeTo(stream: LogStream, report: LogEntry): void {
+  writerOf(stream).write(lineOf(report, stream))
+}
+
+/** The ids of what an entry belongs to. */
+function idsOf({ id, session, trace }: LogEntry): Record<string, unknown> {
+  return {
+    ...(id !== undefined && { requestId: typeof id === 'bigint' ? String(id) : id }),
+    ...(session !== undefined && { sessionId: session }),
+    ...trace,
   }
 }
 
@@ -57,19 +87,24 @@ function lineOf(report: LogEntry, { isTTY }: LogStream): string {
   return `${(isTTY === true ? readable : structured)(report)}\n`
 }
 
-function structured({ level, message, id, error }: LogEntry): string {
-  const requestId = typeof id === 'bigint' ? String(id) : id
+function structured(report: LogEntry): string {
+  const { level, message, error } = report
   return JSON.stringify({
     time: new Date().toISOString(),
     level,
     message: truncate(message, MAX_MESSAGE),
-    requestId,
+    ...idsOf(report),
     error: error === undefined ? undefined : truncate(stackOf(error), MAX_ERROR),
   })
 }
 
-function readable({ level, message, id, error }: LogEntry): string {
-  const request = id === undefined ? '' : ` (request ${String(id)})`
+function readable({ level, message, id, session, trace, error }: LogEntry): string {
+  const ids = [
+    id === undefined ? [] : `request ${String(id)}`,
+    session === undefined ? [] : `session ${session}`,
+    trace === undefined ? [] : `trace ${trace.traceId}`,
+  ].flat()
+  const request = ids.length === 0 ? '' : ` (${ids.join(', ')})`
   const detail = error === undefined ? '' : `\n${truncate(stackOf(error), MAX_ERROR)}`
   return escapeControls(
     `${level}: ${truncate(message, MAX_MESSAGE).replaceAll('\n', '\\n')}${request.replaceAll('\n', '\\n')}${detail}`,
@@ -99,4 +134,4 @@ function stackOf(error: unknown, depth = 0): string {
   }
 }
 
-export type { LogStream } from './log-writer.js'
+export type { LogStream, Logger } from './log-writer.js'

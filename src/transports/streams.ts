@@ -1,7 +1,7 @@
 import { Framer, type Framing } from '../framing/detect.js'
 import type { Frame } from '../framing/frame.js'
 import { Budget } from '../jsonrpc/budget.js'
-import type { Channel, Receiver } from '../jsonrpc/channel.js'
+import type { Channel, ConnectionFacts, Receiver } from '../jsonrpc/channel.js'
 import type { SentMessage } from '../jsonrpc/message.js'
 import { faultToRpcError } from './faults.js'
 
@@ -111,6 +111,12 @@ export class StreamChannel implements Channel {
     this.#input = input
     this.#output = output
     this.#framer = new Framer(framing, { maxBytes: maxMessage })
+  }
+
+  /** A socket has a remote address; stdin and stdout are pipes, files or terminals. */
+  get connection(): ConnectionFacts {
+    const { remoteAddress } = this.#input as { remoteAddress?: unknown }
+    return { transport: typeof remoteAddress === 'string' ? 'tcp' : 'pipe' }
   }
 
   receive(receiver: Receiver): void {

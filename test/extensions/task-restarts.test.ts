@@ -94,6 +94,26 @@ describe.each(Object.keys(stores))('after a restart, tasks %s', (kind) => {
     expect(runs).toHaveLength(1)
   })
 
+  it('whose handler had not begun are not completed without having run', async () => {
+    const open = storeOf()
+    const runs: number[] = []
+    const job = slowTool(
+      (_, { attempt }) => {
+        runs.push(attempt)
+        return 'done'
+      },
+      { retries: 1, retryDelay: 1 },
+    )
+    const before = clientOf(serverOf([job], { store: open() }))
+    const { response } = before.send('tools/call', { name: 'slow' })
+    const { result } = await response
+    await stop()
+    const after = clientOf(serverOf([job], { store: open() }))
+    const task = await after.until(result?.taskId ?? '', 'completed')
+    expect(task.result?.content).toEqual([{ type: 'text', text: 'done' }])
+    expect(runs.length).toBeGreaterThan(0)
+  })
+
   it('that were running are run again with their steps and key, if their tool has retries', async () => {
     const open = storeOf()
     const { run, begun } = controlled()

@@ -6,6 +6,7 @@ import { MODES, type Mode, hookOf, turn } from './modes.js'
 import { SERVER_ROWS } from './server-rows.js'
 import { TASK_ROWS } from './task-rows.js'
 import { SKILLS_ROWS } from './skills-rows.js'
+import { TELEMETRY_ROWS } from './telemetry-rows.js'
 
 /* Every kind of user function, failing in every way: the request ends, and the process lives. */
 
@@ -28,6 +29,7 @@ describe.each([
   ...EXTENSION_ROWS,
   ...TASK_ROWS,
   ...SKILLS_ROWS,
+  ...TELEMETRY_ROWS,
 ])('$name', ({ run, fails, never }) => {
   it.each(Object.keys(MODES) as Mode[])('%s', async (mode) => {
     const hook = hookOf(mode)

@@ -87,6 +87,18 @@ describe('call.http', () => {
     },
   )
 
+  it('has the address of the client, with listen', async () => {
+    const clients: unknown[] = []
+    const where = tool({
+      name: 'where',
+      run: (_, { http }) => (clients.push(http?.client), 'done'),
+    })
+    const server = createServer({ name: 'where', version: '1', tools: [where] })
+    const call = statelessRequest('tools/call', { name: 'where' })
+    await serving(server, {}, async ({ url }) => void (await send(url, call)))
+    expect(clients).toEqual([{ address: '127.0.0.1', port: expect.any(Number) }])
+  })
+
   it('is the same with a fetch Request', async () => {
     const { server, seen } = headersServer()
     const { headers, body } = tenant('blue')

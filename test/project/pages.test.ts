@@ -33,7 +33,8 @@ describe('a page of the documentation', () => {
   beforeAll(() => {
     mkdirSync(join(folder, 'node_modules'))
     symlinkSync(root, join(folder, 'node_modules', 'ccmcp'), 'dir')
-    symlinkSync(join(root, 'node_modules', 'zod'), join(folder, 'node_modules', 'zod'), 'dir')
+    for (const name of ['zod', '@opentelemetry'])
+      symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name), 'dir')
   })
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 

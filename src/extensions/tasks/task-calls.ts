@@ -44,12 +44,15 @@ export class TaskCalls {
     const revision = revisions.find(({ id }) => id === caller.revision)
     if (!(asking instanceof AskByResult) || revision === undefined || served === undefined)
       return await run()
+    const { telemetry } = this.#options.server
+    const trace = telemetry?.carrier(this.#options.report)
     const origin: TaskOrigin = {
       arguments: params['arguments'] ?? {},
       meta: call.meta,
       client: callerOf(caller),
       remote,
       definition: await definitionOf(served, options),
+      ...(trace && { trace }),
     }
     // Now: the handler may change its arguments.
     const first = JSON.stringify({ origin } satisfies TaskEntry)
@@ -58,10 +61,13 @@ export class TaskCalls {
       new TaskRun(
         {
           id: call.id,
+          tool: tool.name,
           key,
           attempt,
           client: origin.client,
           revision,
+          trace,
+          telemetry,
           meta: call.meta,
           maxBytes: this.#options.maxTaskBytes,
           ...asking.recorded,

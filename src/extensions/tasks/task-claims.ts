@@ -3,6 +3,7 @@ import { describeIssues } from '../../schema/standard.js'
 import { ServedCall } from '../../server/call.js'
 import { runTool } from '../../server/features/tools.js'
 import type { ClaimedTask } from '../../stores/task-store.js'
+import { nameInLogs } from './task-id.js'
 import { definitionOf, retryDelayOf, taskOptionsOf } from './task-options.js'
 import { type TaskState, isTerminal, restore } from './task-record.js'
 import { StoreError } from './task-records.js'
@@ -149,11 +150,14 @@ export class TaskClaims {
     if (!(await this.#begin(task, attempt))) return undefined
     const run = new TaskRun(
       {
-        id: `task-${name.slice(0, 12)}`,
+        id: nameInLogs(name),
+        tool: state.tool,
         key: state.key,
         attempt,
         client: origin.client,
         revision,
+        trace: origin.trace,
+        telemetry: server.telemetry,
         meta: origin.meta,
         maxBytes: maxTaskBytes,
         steps,

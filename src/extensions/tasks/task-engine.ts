@@ -2,6 +2,7 @@ import { withTimeout } from '../../jsonrpc/deadline.js'
 import { ignore, markHandled } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { isThenable } from '../../jsonrpc/message.js'
+import { tracedReport } from '../../protocol/telemetry.js'
 import { checkServer } from '../../server/context.js'
 import type { Server } from '../../server/server.js'
 import type { TaskCommand } from '../../stores/task-store.js'
@@ -114,13 +115,15 @@ export class TaskEngine {
     const { store } = this.records
     const opened: unknown = store.open?.()
     const opening = isThenable(opened) ? Promise.resolve(opened) : Promise.resolve()
+    const internal = checkServer(server)
+    const { telemetry } = internal
     const options = {
-      server: checkServer(server),
+      server: internal,
       records: this.records,
       concurrency: this.#concurrency,
       maxTaskBytes: this.#maxTaskBytes,
       ready: markHandled(Promise.all([this.#stopped, opening]).then(ignore)),
-      report: this.#report,
+      report: telemetry === undefined ? this.#report : tracedReport(telemetry, this.#report),
     }
     const runner = new TaskRunner(options)
     const claims = new TaskClaims(runner, options)

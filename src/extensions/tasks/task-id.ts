@@ -16,6 +16,11 @@ export async function nameOf(taskId: string): Promise<string> {
   return toBase64Url(new Uint8Array(hash))
 }
 
+/** Names a task in logs and telemetry. */
+export function nameInLogs(name: string): string {
+  return `task-${name.slice(0, 12)}`
+}
+
 /** Whether it may be an id that was made here. */
 export function isTaskId(value: unknown): value is string {
   return typeof value === 'string' && value.length === LENGTH

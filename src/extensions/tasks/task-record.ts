@@ -2,6 +2,7 @@ import type { Params } from '../../jsonrpc/message.js'
 import type { Suspension } from '../../server/asking/ask-by-result.js'
 import type { Recorded } from '../../server/asking/steps.js'
 import type { Caller } from '../../server/call.js'
+import type { Carrier } from '../../protocol/telemetry.js'
 
 /** A question that has not been answered. */
 export interface OpenQuestion {
@@ -46,6 +47,8 @@ export interface TaskOrigin {
   readonly remote: boolean
   /** A digest of the tool's name, schemas and version. */
   readonly definition: string
+  /** The trace context of the call, with telemetry. */
+  readonly trace?: Carrier
 }
 
 export type Answers = Suspension['answers']

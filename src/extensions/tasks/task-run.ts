@@ -5,6 +5,7 @@ import type { Id, Params } from '../../jsonrpc/message.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import type { ProgressParams } from '../../protocol/model.js'
 import type { Revision } from '../../protocol/revisions/index.js'
+import type { Activity, Carrier, Observed, Observer } from '../../protocol/telemetry.js'
 import { AskByResult, type Suspension } from '../../server/asking/ask-by-result.js'
 import type { Asking } from '../../server/ask.js'
 import type { AskingCall, Call, CallEnvironment, Caller } from '../../server/call.js'
@@ -30,10 +31,14 @@ export interface TaskWriter {
 
 export interface TaskRunOptions {
   readonly id: Id
+  readonly tool: string
   readonly key: string
   readonly attempt: number
   readonly client: Caller
   readonly revision: Revision
+  /** The trace context of the call that the task was created by. */
+  readonly trace: Carrier | undefined
+  readonly telemetry: Observer | undefined
   readonly meta: Readonly<Record<string, unknown>>
   /** Maximum bytes of a step. */
   readonly maxBytes: number
@@ -83,6 +88,16 @@ export class TaskRun implements CallEnvironment {
     this.params = { _meta: options.meta }
     this.#stored = new Set(Object.keys(options.steps))
     this.#handing = Promise.resolve(task)
+  }
+
+  observe(activity: Activity): Observed | undefined {
+    return this.#options.telemetry?.begin(activity, this.#options.report)
+  }
+
+  /** Observes the run as that of a task. */
+  observeTask(task: string): Observed | undefined {
+    const { tool, attempt, trace: origin } = this.#options
+    return this.observe({ kind: 'task', tool, task, attempt, origin })
   }
 
   /** Runs for a live request until `handOver`. */

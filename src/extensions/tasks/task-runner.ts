@@ -1,5 +1,5 @@
 import { withTimeout } from '../../jsonrpc/deadline.js'
-import { INTERNAL_ERROR, RpcError } from '../../jsonrpc/errors.js'
+import { INTERNAL_ERROR, RpcError, withCode } from '../../jsonrpc/errors.js'
 import { markHandled } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { truncate } from '../../jsonrpc/truncate.js'
@@ -10,6 +10,7 @@ import { Suspended } from '../../server/ask.js'
 import type { Suspension } from '../../server/asking/ask-by-result.js'
 import type { InternalServer } from '../../server/context.js'
 import { stringMemory } from '../../stores/bytes.js'
+import { nameInLogs } from './task-id.js'
 import { type OpenQuestion, type TaskState, isTerminal } from './task-record.js'
 import { type RecordChange, StoreError, type TaskRecords } from './task-records.js'
 import type { TaskRun, TaskWriter } from './task-run.js'
@@ -92,7 +93,7 @@ export class TaskRunner {
     await this.#records.change(name, (state) =>
       isTerminal(state) ? undefined : endedWith(state, { status: 'cancelled', statusMessage }),
     )
-    this.#runs.get(name)?.abort(new Error('The task was cancelled'))
+    this.#runs.get(name)?.abort(withCode('CANCELLED', new Error('The task was cancelled')))
   }
 
   /** Runs a task again that is running, with its recorded steps. Returns false if it is not. */
@@ -157,7 +158,7 @@ export class TaskRunner {
     run.expireAt(expires, () => run.abort(new Error('The task has expired')))
     // After the response: the client gets the id first.
     const running: Promise<void> = new Promise<void>((resolve) => nextTurn(resolve))
-      .then(() => settle(() => begin(run)))
+      .then(() => this.#run(name, run, begin))
       .then((outcome) => this.#finish(name, run, outcome))
       .catch((error: unknown) =>
         this.#options.report({ level: 'error', message: 'A task was not stored', error }),
@@ -169,6 +170,20 @@ export class TaskRunner {
         this.onRoom()
       })
     this.#running.add(running)
+  }
+
+  async #run(
+    name: string,
+    run: TaskRun,
+    begin: (run: TaskRun) => CallToolResult | Promise<CallToolResult>,
+  ): Promise<Outcome> {
+    // The server may have stopped meanwhile: a tool that is not begun has an empty result, which is not that of the task.
+    if (run.signal.aborted) return { thrown: run.signal.reason }
+    const observed = run.observeTask(nameInLogs(name))
+    if (observed === undefined) return await settle(() => begin(run))
+    const outcome = await settle(() => observed.run(() => begin(run)))
+    observed.end(observedOutcome(run, outcome))
+    return outcome
   }
 
   async #finish(name: string, run: TaskRun, outcome: Outcome): Promise<void> {
@@ -253,13 +268,21 @@ export class TaskRunner {
     if (run === undefined) return this.onRoom()
     if (!run.open) return
     const state = await this.#records.get(name)
-    if (state === undefined || isTerminal(state)) run.abort(new Error('The task has ended'))
+    if (state === undefined || isTerminal(state))
+      run.abort(withCode('CANCELLED', new Error('The task has ended')))
   }
 }
 
 /** Whether a run may write to its task: it has not ended, and no other run has begun or is due. */
 function isRunBy(state: TaskState, attempt: number): boolean {
   return !isTerminal(state) && state.started && state.attempt === attempt
+}
+
+/** How a run has ended, for telemetry. */
+function observedOutcome({ parked, signal }: TaskRun, outcome: Outcome) {
+  if (parked) return { result: { resultType: 'input_required' } }
+  if (signal.aborted && !isComplete(outcome)) return { error: signal.reason as unknown }
+  return 'thrown' in outcome ? { error: outcome.thrown } : outcome
 }
 
 function isComplete(outcome: Outcome): boolean {

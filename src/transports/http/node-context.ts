@@ -1,4 +1,4 @@
-import type { HttpRequest } from '../../jsonrpc/channel.js'
+import type { Address, HttpRequest } from '../../jsonrpc/channel.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import type { Budget } from '../../jsonrpc/budget.js'
 import { bodyReadBefore } from './node-body.js'
@@ -70,8 +70,11 @@ export class NodeContext implements HttpContext {
   }
 
   get http(): HttpRequest {
-    const { headers } = this.#request
-    this.#http ??= new HandlerRequest(() => Object.entries(headers))
+    const request = this.#request
+    this.#http ??= new HandlerRequest(
+      () => Object.entries(request.headers),
+      () => addressOf(request),
+    )
     return this.#http
   }
 
@@ -351,4 +354,10 @@ export function inTurn<Request extends NodeRequest, Response extends NodeRespons
       serve(request, response)
     })
   }
+}
+
+/** In HTTP/2, a request whose stream has ended has no socket. */
+function addressOf({ socket }: { socket?: NodeRequest['socket'] | null }): Address | undefined {
+  const { remoteAddress, remotePort } = socket ?? {}
+  return remoteAddress === undefined ? undefined : { address: remoteAddress, port: remotePort }
 }

@@ -25,7 +25,11 @@ export interface NodeRequest {
   readonly originalUrl?: string | undefined
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly rawHeaders: readonly string[]
-  readonly socket: { destroy(): unknown }
+  readonly socket: {
+    destroy(): unknown
+    readonly remoteAddress?: string | undefined
+    readonly remotePort?: number | undefined
+  }
   /** Whether other code has read from the body, and whether to its end. */
   readonly readableDidRead: boolean
   readonly readableEnded: boolean

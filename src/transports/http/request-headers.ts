@@ -1,4 +1,4 @@
-import type { HttpHeaders, HttpRequest } from '../../jsonrpc/channel.js'
+import type { Address, HttpHeaders, HttpRequest } from '../../jsonrpc/channel.js'
 
 /**
  * Credentials. Handlers do not get them, so that they can neither log them nor pass them on: a server must not use a
@@ -15,12 +15,19 @@ const CREDENTIALS: ReadonlySet<string> = new Set([
 /** An HTTP request as handlers see it. Its headers are copied on first access. */
 export class HandlerRequest implements HttpRequest {
   readonly #entries: () => Iterable<[name: string, value: string | readonly string[] | undefined]>
+  readonly #client: () => Address | undefined
   #headers: HttpHeaders | undefined
 
   constructor(
     entries: () => Iterable<[name: string, value: string | readonly string[] | undefined]>,
+    client: () => Address | undefined = () => undefined,
   ) {
     this.#entries = entries
+    this.#client = client
+  }
+
+  get client(): Address | undefined {
+    return this.#client()
   }
 
   get headers(): HttpHeaders {

@@ -1,6 +1,6 @@
 import type { MethodDescriptor } from '../../protocol/methods.js'
 import type { Budget } from '../../jsonrpc/budget.js'
-import type { Channel, Principal, Receiver } from '../../jsonrpc/channel.js'
+import type { Channel, ConnectionFacts, Principal, Receiver } from '../../jsonrpc/channel.js'
 import { type Id, type Message, type SentResponse, parseMessage } from '../../jsonrpc/message.js'
 import {
   type Revision,
@@ -101,6 +101,10 @@ export class HttpSession implements Channel, SessionPort {
     this.#settings = settings
     this.#streams = new SessionStreams(this.name, generation, settings, this)
     this.#served = openSession(this)
+  }
+
+  get connection(): ConnectionFacts {
+    return { transport: 'tcp', protocol: 'http', session: this.name }
   }
 
   /** The negotiated revision, as in the result of `initialize`. */

@@ -1,5 +1,12 @@
 import type { Budget } from '../../jsonrpc/budget.js'
-import type { Channel, Exchange, HttpRequest, Principal, Receiver } from '../../jsonrpc/channel.js'
+import type {
+  Channel,
+  ConnectionFacts,
+  Exchange,
+  HttpRequest,
+  Principal,
+  Receiver,
+} from '../../jsonrpc/channel.js'
 import type { RpcError } from '../../jsonrpc/errors.js'
 import type { Request, SentResponse } from '../../jsonrpc/message.js'
 import type { Budgets } from './budgets.js'
@@ -9,6 +16,8 @@ import type { KeptAlive, OpenResponses } from './open-responses.js'
 import type { ServedSession } from './served-session.js'
 import { SseStream, type SseStreamOptions } from './sse-stream.js'
 import { statusOf } from './status.js'
+
+const CONNECTION: ConnectionFacts = { transport: 'tcp', protocol: 'http' }
 
 export interface StatelessOptions {
   context: HttpContext
@@ -66,6 +75,10 @@ export class StatelessExchange implements Channel, Exchange, KeptAlive {
 
   get http(): HttpRequest {
     return this.#options.context.http
+  }
+
+  get connection(): ConnectionFacts {
+    return CONNECTION
   }
 
   get pending(): Budget {

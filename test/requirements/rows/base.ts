@@ -403,7 +403,6 @@ export const base: readonly Row[] = [
     levels: ['MUST'],
     at: basic('meta', modern),
     says: '`traceparent`, `tracestate` and `baggage` follow the W3C formats.',
-    unbound: 'host',
   },
 
   {

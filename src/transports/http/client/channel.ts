@@ -1,6 +1,7 @@
-import type { Channel, Receiver } from '../../../jsonrpc/channel.js'
+import type { Channel, ConnectionFacts, Receiver } from '../../../jsonrpc/channel.js'
 import { RequestFailedError } from '../../../jsonrpc/errors.js'
 import type { LogEntry } from '../../../jsonrpc/log-entry.js'
+import { httpConnection } from './connection-facts.js'
 import {
   type Id,
   type Message,
@@ -81,6 +82,10 @@ export class HttpClientChannel implements Channel {
       ready: () => this.#posts.ready() ?? this.#receiver?.ready?.(),
       report,
     })
+  }
+
+  get connection(): ConnectionFacts {
+    return httpConnection(this.#options.url, this.#session)
   }
 
   receive(receiver: Receiver): void {

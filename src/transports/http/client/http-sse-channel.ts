@@ -1,6 +1,7 @@
-import type { Channel, Receiver } from '../../../jsonrpc/channel.js'
+import type { Channel, ConnectionFacts, Receiver } from '../../../jsonrpc/channel.js'
 import { RequestFailedError } from '../../../jsonrpc/errors.js'
 import type { LogEntry } from '../../../jsonrpc/log-entry.js'
+import { httpConnection } from './connection-facts.js'
 import {
   type Id,
   type SentMessage,
@@ -59,6 +60,10 @@ export class HttpSseChannel implements Channel {
     })
     // Senders await it; without one it must not be unhandled.
     this.#endpoint.catch(() => {})
+  }
+
+  get connection(): ConnectionFacts {
+    return httpConnection(this.#options.url)
   }
 
   receive(receiver: Receiver): void {

@@ -1,10 +1,11 @@
 import type { Budget } from '../../../jsonrpc/budget.js'
-import type { Channel, Principal, Receiver } from '../../../jsonrpc/channel.js'
+import type { Channel, ConnectionFacts, Principal, Receiver } from '../../../jsonrpc/channel.js'
 import type { AdmittedRequest } from '../admitted-request.js'
 import type { OpenResponses } from '../open-responses.js'
 import type { ServedSession } from '../served-session.js'
 import { initializeOf } from '../session-state.js'
 import { initializeBytes } from '../session.js'
+import { sessionNameOf } from '../session-id.js'
 import { SseStream } from '../sse-stream.js'
 import { type PostedMessage, type StreamPort, TwoEndpointExchange } from './exchange.js'
 
@@ -50,6 +51,10 @@ export class TwoEndpointSession implements Channel, StreamPort {
   #receiver: Receiver | undefined
   #expired = false
   #closed = false
+
+  get connection(): ConnectionFacts {
+    return { transport: 'tcp', protocol: 'http', session: sessionNameOf(this.id) }
+  }
 
   constructor(
     id: string,

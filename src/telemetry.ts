@@ -1,0 +1,2 @@
+export { type OtelOptions, otel } from './telemetry/otel.js'
+export type { Telemetry } from './protocol/telemetry.js'
