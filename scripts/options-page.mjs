@@ -74,6 +74,11 @@ const SECTIONS = [
     [['stores/redis/redis.ts', 'RedisOptions']],
   ],
   [
+    'tasks of redis(client, options)',
+    'The `tasks` option of `redis`.',
+    [['stores/redis/task-store.ts', 'RedisTaskOptions']],
+  ],
+  [
     'clientTasks(options)',
     'From `ccmcp/tasks`, for the `extensions` of `connect`.',
     [['extensions/tasks/client-tasks.ts', 'ClientTasksOptions']],

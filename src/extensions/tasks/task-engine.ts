@@ -112,7 +112,7 @@ export class TaskEngine {
 
   #open(server: Server): void {
     const { store } = this.records
-    const opened: unknown = store.open?.()
+    const opened: unknown = store.open?.(this.#report)
     const opening = isThenable(opened) ? Promise.resolve(opened) : Promise.resolve()
     const options = {
       server: checkServer(server),

@@ -1,11 +1,14 @@
 import type { EventStore } from '../event-store.js'
 import type { SessionStore } from '../session-store.js'
+import type { TaskStore } from '../task-store.js'
 import { Connection } from './connection.js'
 import { RedisEventStore } from './event-store.js'
 import { Keys } from './keys.js'
 import type { RedisClient } from './link.js'
 import { RedisOwnership } from './ownership.js'
 import { RedisSessionStore } from './session-store.js'
+import { SettingsCheck } from './settings.js'
+import { type RedisTaskOptions, RedisTaskStore } from './task-store.js'
 
 export interface RedisOptions {
   /** Start of all keys; the same in all processes of one server, and another one for each server (default `ccmcp`). */
@@ -17,7 +20,7 @@ export interface RedisOptions {
   address?: string
   /** A secret of at least 32 characters that all processes share, by which they recognize each other; required with `address`. */
   key?: string
-  /** Milliseconds after which the sessions of a process that has failed are taken over (default 10 s). */
+  /** Milliseconds after which the sessions and the running tasks of a process that has failed are taken over (default 10 s). */
   lease?: number
   /** Milliseconds until a command to Redis fails (default 2 s, at most a quarter of `lease`). */
   timeout?: number
@@ -25,12 +28,16 @@ export interface RedisOptions {
   maxEventsPerStream?: number
   /** Maximum bytes of events that are stored per stream, not counting its newest event (default 1 MiB). */
   maxBytesPerStream?: number
+  /** Limits of the tasks that are stored: see below. */
+  tasks?: RedisTaskOptions
 }
 
 /** What several processes share in Redis. */
 export interface RedisStores {
   readonly sessions: SessionStore
   readonly events: EventStore
+  /** For `tasks({ store })` of `ccmcp/tasks`. */
+  readonly tasks: TaskStore
   /** Closes the connection. Not needed for stores that are used by an endpoint: `close` of the endpoint does so. */
   close(): Promise<void>
 }
@@ -43,6 +50,7 @@ const NAMES: ReadonlySet<string> = new Set([
   'timeout',
   'maxEventsPerStream',
   'maxBytesPerStream',
+  'tasks',
 ] satisfies (keyof RedisOptions)[])
 const MIN_KEY = 32
 
@@ -58,12 +66,23 @@ export function redis(client: RedisClient, options: RedisOptions = {}): RedisSto
   checkNumbers({ lease, timeout, maxEventsPerStream, maxBytesPerStream })
   const connection = new Connection(client, timeout)
   const keys = new Keys(prefix)
-  const ownership = new RedisOwnership(connection, keys, { address, key, lease })
+  const settings = new SettingsCheck()
+  const ownership = new RedisOwnership(connection, keys, { address, key, lease, settings })
+  // A connection of its own: sessions do not wait for large tasks.
+  const tasks = new RedisTaskStore(new Connection(client, timeout), keys, {
+    ...options.tasks,
+    lease,
+    settings,
+  })
   const limits = { maxEvents: maxEventsPerStream, maxBytes: maxBytesPerStream }
   return {
     sessions: new RedisSessionStore(connection, keys, ownership),
     events: new RedisEventStore(connection, keys, limits),
-    close: () => ownership.close(),
+    tasks,
+    async close() {
+      tasks.close()
+      await ownership.close()
+    },
   }
 }
 
