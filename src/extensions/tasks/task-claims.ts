@@ -31,7 +31,7 @@ export class TaskClaims {
   /** Starts stored tasks while there is room. */
   claim(): void {
     this.#again = true
-    if (this.#runner.stopped || this.#claiming !== undefined) return
+    if (!this.#options.workers || this.#runner.stopped || this.#claiming !== undefined) return
     this.#claiming = this.#claimAll()
       .catch((error: unknown) => {
         this.#again = false
@@ -82,7 +82,7 @@ export class TaskClaims {
     let problem: string | undefined
     try {
       const state = JSON.parse(task.state) as TaskState // written by this extension
-      problem = state.started ? this.#retry(name, state) : await this.#runAgain(task, state)
+      problem = state.started ? await this.#retry(name, state) : await this.#runAgain(task, state)
     } catch (error) {
       if (error instanceof StoreError) throw error
       this.#options.report({ level: 'error', message: 'A stored task could not be run', error })
@@ -92,7 +92,7 @@ export class TaskClaims {
   }
 
   /** A task was interrupted: it is run again later, if the tool allows that; otherwise returns why it has failed. */
-  #retry(name: string, state: TaskState): string | undefined {
+  async #retry(name: string, state: TaskState): Promise<string | undefined> {
     const { retried = 0 } = state
     const tool = this.#options.server.tools.get(state.tool)
     const options = tool === undefined ? undefined : taskOptionsOf(tool.definition)
@@ -101,8 +101,27 @@ export class TaskClaims {
       return retried === 0
         ? 'The server was restarted while the task was running'
         : `The server was restarted while the task was running, also when it was run again (${retried} times)`
+    await this.#interrupt(name, state.attempt)
     this.#later(delay, () => void this.#enqueue(name, state.attempt))
     return undefined
+  }
+
+  /** Ends a run that may still be running elsewhere: from now on it can write nothing. */
+  async #interrupt(name: string, attempt: number): Promise<void> {
+    await this.#runner.writes.until(() =>
+      this.#options.records.change(name, (state) =>
+        isTerminal(state) || !state.started || state.attempt !== attempt
+          ? undefined
+          : {
+              state: {
+                ...state,
+                started: false,
+                retried: (state.retried ?? 0) + 1,
+                statusMessage: 'The server was restarted; the task is run again',
+              },
+            },
+      ),
+    )
   }
 
   /** Lets a task be claimed that was interrupted. */
@@ -111,17 +130,9 @@ export class TaskClaims {
     try {
       await this.#runner.writes.until(() =>
         records.change(name, (state) =>
-          isTerminal(state) || !state.started || state.attempt !== attempt
+          isTerminal(state) || state.started || state.attempt !== attempt
             ? undefined
-            : {
-                state: {
-                  ...state,
-                  started: false,
-                  retried: (state.retried ?? 0) + 1,
-                  statusMessage: 'The server was restarted; the task is run again',
-                },
-                release: true,
-              },
+            : { state, release: true },
         ),
       )
       this.claim()
@@ -169,16 +180,21 @@ export class TaskClaims {
 
   /** Marks a task as running. Returns false if it is not to be run: it was cancelled or has expired meanwhile. */
   async #begin({ name, version }: ClaimedTask, attempt: number): Promise<boolean> {
+    const run = crypto.randomUUID()
     let begun = false
     const changed = await this.#runner.writes.until(() =>
       this.#options.records.change(name, (state, current) => {
-        if (isTerminal(state) || this.#runner.stopped) return undefined
+        // The store has failed after it had stored that.
+        begun = state.run === run
+        if (begun || isTerminal(state) || this.#runner.stopped) return undefined
         begun = current === version
         // Somebody who has lost the claim has changed it meanwhile: it is claimed again, with all its entries.
-        return begun ? { state: { ...state, attempt, started: true } } : { state, release: true }
+        return begun
+          ? { state: { ...state, attempt, started: true, run } }
+          : { state, release: true }
       }),
     )
-    return begun && changed === 'changed'
+    return begun && (changed === 'changed' || changed === 'unchanged')
   }
 
   #later(milliseconds: number, run: () => void): void {

@@ -3,6 +3,7 @@ import { ignore, markHandled } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { isThenable } from '../../jsonrpc/message.js'
 import { checkServer } from '../../server/context.js'
+import type { Serving } from '../../server/extensions.js'
 import type { Server } from '../../server/server.js'
 import type { TaskCommand } from '../../stores/task-store.js'
 import { TaskCalls } from './task-calls.js'
@@ -19,6 +20,12 @@ const SHARE = 1 / 20
 /** Milliseconds for a store to give up its claims, and to close. */
 const CLOSE = 5000
 
+interface EngineOptions {
+  readonly concurrency: number
+  readonly maxTaskBytes: number
+  readonly workers: boolean
+}
+
 interface Running {
   readonly runner: TaskRunner
   readonly claims: TaskClaims
@@ -30,8 +37,8 @@ interface Running {
 /** Runs the tasks of a server while it is served and its store can be used. */
 export class TaskEngine {
   readonly records: TaskRecords
-  readonly #concurrency: number
-  readonly #maxTaskBytes: number
+  readonly #options: EngineOptions
+  #serving: Serving = { remote: false }
   #server: Server | undefined
   #report: (entry: LogEntry) => void = ignore
   #running: Running | undefined
@@ -41,10 +48,9 @@ export class TaskEngine {
   /** Resolves when what ran before has given up its claims. */
   #stopped: Promise<unknown> = Promise.resolve()
 
-  constructor(records: TaskRecords, concurrency: number, maxTaskBytes: number) {
+  constructor(records: TaskRecords, options: EngineOptions) {
     this.records = records
-    this.#concurrency = concurrency
-    this.#maxTaskBytes = maxTaskBytes
+    this.#options = options
   }
 
   get running(): Running {
@@ -53,16 +59,21 @@ export class TaskEngine {
   }
 
   /** Starts with the server. If the store cannot be used, a server that is served over HTTP fails; others start without tasks. */
-  start(server: Server, report: (entry: LogEntry) => void, remote: boolean): void {
+  start(server: Server, report: (entry: LogEntry) => void, serving: Serving): void {
     if (this.#server !== undefined && this.#server !== server)
       throw new TypeError('tasks() belongs to another server; call tasks() once for each server')
+    if (serving.worker !== undefined && this.records.store.shared !== true)
+      throw new TypeError(
+        'Workers need a store of tasks that several processes share, such as that of redis()',
+      )
     this.#server = server
+    this.#serving = serving
     this.#report = report
     this.problem = undefined
     try {
       this.#open(server)
     } catch (error) {
-      if (remote) throw error
+      if (serving.remote) throw error
       this.#failed(error)
     }
   }
@@ -103,6 +114,8 @@ export class TaskEngine {
 
   async #stop({ runner, claims }: Running): Promise<void> {
     const { store } = this.records
+    const { drain = 0 } = this.#serving.worker ?? {}
+    if (drain > 0) await runner.drain(drain)
     await runner.stop(() => claims.stop())
     // A store that does not answer must not keep the process from ending.
     await withTimeout(CLOSE, Promise.resolve(store.release()))
@@ -114,11 +127,14 @@ export class TaskEngine {
     const { store } = this.records
     const opened: unknown = store.open?.(this.#report)
     const opening = isThenable(opened) ? Promise.resolve(opened) : Promise.resolve()
+    const { worker } = this.#serving
+    const { concurrency, maxTaskBytes, workers } = this.#options
     const options = {
       server: checkServer(server),
       records: this.records,
-      concurrency: this.#concurrency,
-      maxTaskBytes: this.#maxTaskBytes,
+      concurrency: worker?.concurrency ?? concurrency,
+      maxTaskBytes,
+      workers: workers || worker !== undefined,
       ready: markHandled(Promise.all([this.#stopped, opening]).then(ignore)),
       report: this.#report,
     }

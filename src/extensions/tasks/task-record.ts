@@ -26,6 +26,9 @@ export interface TaskState {
   readonly attempt: number
   /** Whether the handler is running. */
   readonly started: boolean
+  /** The name of the run that has begun last, and of what it has appended last: it recognizes its own writes. */
+  readonly run?: string
+  readonly appended?: string
   /** How often it was run again after it was interrupted. */
   readonly retried?: number
   /** The bytes of its entries. */

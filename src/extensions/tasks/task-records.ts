@@ -74,9 +74,9 @@ export class TaskRecords {
     throw new StoreError(`A task was changed by others ${ATTEMPTS} times in a row`)
   }
 
-  /** Calls a function with the name of each task that was changed. Returns a function that ends this. */
-  subscribe(changed: (name: string) => void): () => void {
-    return endOf(this.store.subscribe(changed), 'subscribe')
+  /** Calls a function with the name of each task that was changed, or `missed` if any may have changed. Returns a function that ends this. */
+  subscribe(changed: (name: string) => void, missed: () => void): () => void {
+    return endOf(this.store.subscribe(changed, missed), 'subscribe')
   }
 
   #read(name: string): Promise<StoredTask | undefined> {

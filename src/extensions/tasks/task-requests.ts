@@ -1,4 +1,4 @@
-import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import type { Caller } from '../../server/call.js'
 import { full, notStored } from './task-calls.js'
@@ -78,10 +78,26 @@ export class TaskRequests {
     if (!isTaskId(taskId)) throw unknownTask()
     await this.#ready
     const name = await nameOf(taskId)
-    const state = await this.#records.get(name, ownerOf(caller))
+    const state = await this.#read(name, ownerOf(caller))
     if (state === undefined) throw unknownTask()
     return { id: taskId, name, state }
   }
+
+  async #read(name: string, owner: string): Promise<TaskState | undefined> {
+    try {
+      return await this.#records.get(name, owner)
+    } catch (error) {
+      throw error instanceof StoreError ? notRead() : error
+    }
+  }
+}
+
+/** The store has failed: the task may exist. */
+function notRead(): RpcError {
+  return new RpcError(
+    INTERNAL_ERROR,
+    'The task could not be read, because the store of tasks has failed; try again later',
+  )
 }
 
 /** What is not stored is not acknowledged: the client can try again. */

@@ -25,8 +25,11 @@ export class TaskStream implements ExtensionStream {
 
   start(notify: Notify): void {
     this.#notify = notify
-    this.#unsubscribe = this.#records.subscribe((name) => this.#send(name))
-    for (const name of this.#ids.keys()) this.#send(name)
+    const sendAll = () => {
+      for (const name of this.#ids.keys()) this.#send(name)
+    }
+    this.#unsubscribe = this.#records.subscribe((name) => this.#send(name), sendAll)
+    sendAll()
   }
 
   stop(): void {
