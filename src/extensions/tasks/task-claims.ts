@@ -3,6 +3,7 @@ import { describeIssues } from '../../schema/standard.js'
 import { ServedCall } from '../../server/call.js'
 import { runTool } from '../../server/features/tools.js'
 import type { ClaimedTask } from '../../stores/task-store.js'
+import { UNREADABLE } from './task-codec.js'
 import { definitionOf, retryDelayOf, taskOptionsOf } from './task-options.js'
 import { type TaskState, isTerminal, restore } from './task-record.js'
 import { StoreError } from './task-records.js'
@@ -81,14 +82,22 @@ export class TaskClaims {
     const { name } = task
     let problem: string | undefined
     try {
-      const state = JSON.parse(task.state) as TaskState // written by this extension
-      problem = state.started ? await this.#retry(name, state) : await this.#runAgain(task, state)
+      problem = await this.#continueClaimed(task)
     } catch (error) {
       if (error instanceof StoreError) throw error
       this.#options.report({ level: 'error', message: 'A stored task could not be run', error })
       problem = 'The stored task could not be run'
     }
     if (problem !== undefined) await this.#runner.fail(name, problem)
+  }
+
+  async #continueClaimed(task: ClaimedTask): Promise<string | undefined> {
+    const opened = await this.#options.records.open(task)
+    if (opened === undefined) return UNREADABLE
+    const { state, entries } = opened
+    return state.started
+      ? await this.#retry(task.name, state)
+      : await this.#runAgain({ ...task, entries }, state)
   }
 
   /** A task was interrupted: it is run again later, if the tool allows that; otherwise returns why it has failed. */

@@ -2,11 +2,13 @@ import { withTimeout } from '../../jsonrpc/deadline.js'
 import { ignore, markHandled } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { isThenable } from '../../jsonrpc/message.js'
+import type { Cipher } from '../../server/cipher.js'
 import { checkServer } from '../../server/context.js'
 import type { Serving } from '../../server/extensions.js'
 import type { Server } from '../../server/server.js'
 import type { TaskCommand } from '../../stores/task-store.js'
 import { TaskCalls } from './task-calls.js'
+import { TaskCodec } from './task-codec.js'
 import { TaskClaims } from './task-claims.js'
 import { type TaskRecords, endOf } from './task-records.js'
 import { TaskRequests } from './task-requests.js'
@@ -24,6 +26,7 @@ interface EngineOptions {
   readonly concurrency: number
   readonly maxTaskBytes: number
   readonly workers: boolean
+  readonly seal: boolean
 }
 
 interface Running {
@@ -67,6 +70,7 @@ export class TaskEngine {
         'Workers need a store of tasks that several processes share, such as that of redis()',
       )
     this.#server = server
+    if (this.#options.seal) this.records.codec = new TaskCodec(sealOf(server))
     this.#serving = serving
     this.#report = report
     this.problem = undefined
@@ -189,4 +193,13 @@ export class TaskEngine {
       this.#report({ level: 'error', message: `A task could not be changed: ${command}`, error })
     }
   }
+}
+
+/** What seals the tasks of a server. With a random key, nobody could open them after a restart. */
+function sealOf(server: Server): Cipher {
+  const { seal } = checkServer(server)
+  if (seal.isLasting) return seal
+  throw new TypeError(
+    'tasks: "seal" needs "state: { keys: [ … ] }" of createServer, secrets that all processes share',
+  )
 }

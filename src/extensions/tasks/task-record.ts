@@ -37,6 +37,8 @@ export interface TaskState {
   readonly questions: number
   /** By their keys on the wire. */
   readonly open: Readonly<Record<string, OpenQuestion>>
+  /** Whether the rest cannot be opened; not stored. */
+  readonly unreadable?: boolean
   readonly result?: object
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown }
 }

@@ -56,7 +56,8 @@ export class TaskStream implements ExtensionStream {
         // It may have ended while the state was read.
         if (id === undefined) continue
         if (state === undefined || isTerminal(state)) this.#ids.delete(name)
-        if (state !== undefined) this.#notify('notifications/tasks', detailedTask(id, state))
+        if (state !== undefined && state.unreadable !== true)
+          this.#notify('notifications/tasks', detailedTask(id, state))
       }
     } finally {
       this.#sending = false

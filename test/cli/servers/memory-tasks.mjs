@@ -3,4 +3,4 @@ import { createServer, tool } from '../../../dist/index.js'
 import { tasks } from '../../../dist/tasks.js'
 
 const one = tool({ name: 'one', task: 'must', run: () => 'done' })
-export default createServer({ name: 'x', version: '1', tools: [one], extensions: [tasks()] })
+export const server = createServer({ name: 'x', version: '1', tools: [one], extensions: [tasks()] })

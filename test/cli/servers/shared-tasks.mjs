@@ -17,7 +17,7 @@ const wait = tool({
     }),
 })
 const { tasks: store } = redis(createClient({ url: REDIS }), { prefix: PREFIX, lease: 120_000 })
-export default createServer({
+export const server = createServer({
   name: 'shared',
   version: '1',
   tools: [where, wait],
