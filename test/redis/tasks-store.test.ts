@@ -153,6 +153,7 @@ describe.skipIf(!hasRedis)('tasks on one server', () => {
     const wrong = (tasks: object) => () => redis(createClient({ url: url() }), { tasks })
     expect(wrong({ maxTasks: 0 })).toThrow('"tasks.maxTasks" must be a number of 1 or more')
     expect(wrong({ maxBytes: Number.NaN })).toThrow('"tasks.maxBytes" must be')
+    expect(wrong({ maxTask: 1 })).toThrow('redis: "tasks": unknown option "maxTask"')
   })
 
   it('expires tasks by the clock of Redis, whatever the clock of a process says', async () => {

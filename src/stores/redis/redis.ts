@@ -52,6 +52,12 @@ const NAMES: ReadonlySet<string> = new Set([
   'maxBytesPerStream',
   'tasks',
 ] satisfies (keyof RedisOptions)[])
+const TASK_NAMES: ReadonlySet<string> = new Set([
+  'maxTasks',
+  'maxBytes',
+  'maxTasksPerOwner',
+  'maxBytesPerOwner',
+] satisfies (keyof RedisTaskOptions)[])
 const MIN_KEY = 32
 
 /**
@@ -87,13 +93,18 @@ export function redis(client: RedisClient, options: RedisOptions = {}): RedisSto
 }
 
 /** Options may be written in JavaScript. */
-function check(options: RedisOptions): void {
+function checkNames(where: string, options: object, known: ReadonlySet<string>): void {
   for (const name of Object.keys(options))
-    if (!NAMES.has(name)) {
-      const known = [...NAMES].join(', ')
-      const error = new TypeError(`redis: unknown option "${name}"; the options are ${known}`)
+    if (!known.has(name)) {
+      const names = [...known].join(', ')
+      const error = new TypeError(`${where}: unknown option "${name}"; the options are ${names}`)
       throw Object.assign(error, { code: 'UNKNOWN_OPTION' })
     }
+}
+
+function check(options: RedisOptions): void {
+  checkNames('redis', options, NAMES)
+  checkNames('redis: "tasks"', options.tasks ?? {}, TASK_NAMES)
   const { address, key } = options
   if (address !== undefined && !isAddress(address))
     throw new TypeError(

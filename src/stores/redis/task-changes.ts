@@ -16,6 +16,8 @@ export interface TaskChangesListener {
   missed(): void
   /** The lease of a process has ended. */
   late(): void
+  /** Nothing can be learned at present. Called once, until something can be again. */
+  failed(error: unknown): void
 }
 
 /** Learns what other processes change. */
@@ -74,8 +76,9 @@ export class TaskChanges {
     try {
       for (let more = true; more;) more = await this.#read()
       this.#failures = 0
-    } catch {
-      // Other commands fail as well, and report it. What is missed meanwhile is found by its number.
+    } catch (error) {
+      // What is missed meanwhile is found by its number.
+      if (this.#failures === 0) this.#listener?.failed(error)
       this.#failures = Math.min(this.#failures + 1, 10)
     }
   }

@@ -68,7 +68,7 @@ local function hold(name, worker, lease, deadline)
   redis.call('HSET', TASK .. name, 'c', worker)
   redis.call('ZADD', CLAIMS .. worker, redis.call('HINCRBY', USAGE, 'place', 1), name)
   keep(CLAIMS .. worker, deadline)
-  if not redis.call('ZSCORE', WORKERS, worker) then redis.call('ZADD', WORKERS, now + lease, worker) end
+  redis.call('ZADD', WORKERS, 'GT', now + lease, worker)
   keep(WORKERS, deadline)
 end
 

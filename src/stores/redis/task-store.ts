@@ -196,6 +196,10 @@ export class RedisTaskStore implements TaskStore {
         changed: (name) => this.#tell((each) => each.changed(name)),
         missed: () => this.#tell((each) => each.missed()),
         late: () => void this.#reap(),
+        failed: (error) => {
+          const message = 'Changes of tasks cannot be read from Redis; it is tried again'
+          this.#report({ level: 'error', message, error })
+        },
       })
     return () => {
       this.#listeners.delete(listener)
