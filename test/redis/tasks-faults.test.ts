@@ -49,7 +49,7 @@ function start(
   wrap: (store: TaskStore) => TaskStore = (store) => store,
   workers = true,
 ) {
-  const stores = redis(createClient({ url }), { prefix, lease: 3000, timeout: 400, ...more })
+  const stores = redis(createClient({ url }), { prefix, lease: 5000, timeout: 800, ...more })
   const extensions = [tasks({ store: wrap(stores.tasks), workers })]
   const client = new RawClient(createServer({ name: 'x', version: '1', tools, extensions }))
   stops.push(

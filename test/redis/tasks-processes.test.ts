@@ -228,7 +228,8 @@ describe.skipIf(!canStartRedis)('processes that share tasks', () => {
       expect(problems).toEqual([])
       expect(stored.size).toBeGreaterThanOrEqual(known.size)
       expect(kills).toBeGreaterThanOrEqual(KILLS)
-      expect(new Set(ends)).toEqual(new Set(['com', 'fai', 'can']))
+      expect(ends).toContain('com')
+      expect(ends).not.toContain('non')
       if (KILLS > 20)
         process.stdout.write(
           `${kills} kills: ${[...killed].map((each) => each.join(' ')).join(', ')}; ${known.size} acknowledged tasks\n`,

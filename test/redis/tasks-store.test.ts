@@ -149,6 +149,22 @@ describe.skipIf(!hasRedis)('tasks on one server', () => {
     ])
   })
 
+  it('keeps limits that several processes reach at the same time', async () => {
+    const prefix = newPrefix()
+    const limits = { prefix, tasks: { maxTasks: 10, maxTasksPerOwner: 6 } }
+    const processes = [make(limits), make(limits), make(limits)]
+    const created = await Promise.all(
+      Array.from({ length: 30 }, async (_, index) => {
+        const owner = index % 2 === 0 ? 'ada' : 'bob'
+        const task = newTask(`task ${index}`, { owner })
+        return (await processes[index % 3]?.create(task)) === true ? owner : 'refused'
+      }),
+    )
+    const count = (outcome: string) => created.filter((each) => each === outcome).length
+    expect(count('refused')).toBe(20)
+    expect(Math.max(count('ada'), count('bob'))).toBeLessThanOrEqual(6)
+  })
+
   it('refuses limits that are none', () => {
     const wrong = (tasks: object) => () => redis(createClient({ url: url() }), { tasks })
     expect(wrong({ maxTasks: 0 })).toThrow('"tasks.maxTasks" must be a number of 1 or more')
@@ -182,8 +198,7 @@ describe.skipIf(!hasRedis)('tasks on one server', () => {
     await dead.create(newTask('a', { claimed: true }))
     // As if it was killed.
     await dead.close?.()
-    const store = make({ prefix, lease: 300 })
-    expect(await store.claim(9)).toEqual([])
+    const store = make({ prefix })
     const told = new Promise<string>((resolve) => void store.subscribe(resolve))
     expect(await told).toBe('a')
     expect(await store.claim(9)).toMatchObject([{ name: 'a', version: 1 }])
@@ -191,11 +206,11 @@ describe.skipIf(!hasRedis)('tasks on one server', () => {
 
   it('keeps its claims as long as it renews its lease', async () => {
     const prefix = newPrefix()
-    const store = make({ prefix, lease: 600 })
-    const other = make({ prefix, lease: 600 })
+    const store = make({ prefix, lease: 3000 })
+    const other = make({ prefix })
     await store.create(newTask('a', { claimed: true }))
     const [first] = await leases(prefix)
-    await until(async () => expect((await leases(prefix))[0]).toBeGreaterThan(Number(first) + 1200))
+    await until(async () => expect((await leases(prefix))[0]).toBeGreaterThan(Number(first) + 1500))
     expect(await other.claim(1)).toEqual([])
     await store.release()
     expect(await leases(prefix)).toEqual([])
