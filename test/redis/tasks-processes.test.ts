@@ -92,6 +92,7 @@ interface Known {
   readonly answered: Set<string>
   cancelled: boolean
   end?: string
+  endedAt?: number
 }
 
 describe.skipIf(!canStartRedis)('processes that share tasks', () => {
@@ -132,6 +133,8 @@ describe.skipIf(!canStartRedis)('processes that share tasks', () => {
       const killed = new Map<string, number>()
       let kills = 0
       let created = 0
+      /** For each task that had not ended when its process was killed, how long it took until it had. */
+      const interrupted: (() => number)[] = []
       const plans = targets()
       const alive: (ServerProcess | undefined)[] = [undefined, undefined, undefined]
 
@@ -163,7 +166,10 @@ describe.skipIf(!canStartRedis)('processes that share tasks', () => {
           if (task.end !== undefined && task.end !== end) problems.push(`${task.end} is now ${end}`)
           if (task.cancelled && status !== 'cancelled')
             problems.push(`a cancelled task is ${status}`)
-          if (TERMINAL.has(status)) return void (task.end = end)
+          if (TERMINAL.has(status)) {
+            task.endedAt ??= performance.now()
+            return void (task.end = end)
+          }
           for (const key of Object.keys(result.inputRequests ?? {})) {
             if (task.answered.has(key)) problems.push('an answer that was acknowledged is lost')
             const inputResponses = { [key]: { action: 'accept', content: { name: 'Ada' } } }
@@ -189,6 +195,7 @@ describe.skipIf(!canStartRedis)('processes that share tasks', () => {
           const current = start(plan)
           alive[index] = current
           const following: Promise<void>[] = []
+          const own: Known[] = []
           for (let each = 0; each < 12 && !current.isDead; each++) {
             const kind = ['ask', 'retried', 'endless', 'retried'][created++ % 4] ?? 'ask'
             try {
@@ -196,6 +203,7 @@ describe.skipIf(!canStartRedis)('processes that share tasks', () => {
               if (result?.taskId === undefined) continue
               const task: Known = { kind, answered: new Set(), cancelled: false }
               known.set(result.taskId, task)
+              own.push(task)
               following.push(follow(result.taskId, task))
             } catch (error) {
               if (!(error instanceof Ended)) throw error
@@ -207,6 +215,9 @@ describe.skipIf(!canStartRedis)('processes that share tasks', () => {
           if (!current.isDead) await current.stop()
           else {
             kills++
+            const died = performance.now()
+            for (const task of own)
+              if (task.end === undefined) interrupted.push(() => (task.endedAt ?? died) - died)
             const what = `${plan.kill} ${plan.phase}`
             killed.set(what, (killed.get(what) ?? 0) + 1)
           }
@@ -230,10 +241,12 @@ describe.skipIf(!canStartRedis)('processes that share tasks', () => {
       expect(kills).toBeGreaterThanOrEqual(KILLS)
       expect(ends).toContain('com')
       expect(ends).not.toContain('non')
-      if (KILLS > 20)
-        process.stdout.write(
-          `${kills} kills: ${[...killed].map((each) => each.join(' ')).join(', ')}; ${known.size} acknowledged tasks\n`,
-        )
+      if (KILLS <= 20) return
+      const times = interrupted.map((time) => Math.round(time())).toSorted((one, two) => one - two)
+      const [half, most] = [0.5, 0.99].map((part) => times[Math.floor(part * times.length)])
+      process.stdout.write(
+        `${kills} kills: ${[...killed].map((each) => each.join(' ')).join(', ')}; ${known.size} acknowledged tasks; ${times.length} were interrupted, and had ended after ${half} ms (p50), ${most} ms (p99) with a lease of ${LEASE} ms\n`,
+      )
     },
     120_000 + KILLS * 10_000,
   )

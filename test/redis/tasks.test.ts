@@ -35,12 +35,21 @@ describe.skipIf(!canStartRedis)('servers that share their tasks', () => {
   /** A client of a process of its own. */
   function start(
     tools: readonly Tool[],
-    options: RedisOptions & { url?: string; worker?: Omit<TasksOptions, 'store'> } = {},
+    options: RedisOptions & {
+      url?: string
+      worker?: Omit<TasksOptions, 'store'>
+      client?: { capabilities?: object }
+      keys?: string[]
+    } = {},
   ): RawClient {
-    const { url = server.url, worker = {}, ...more } = options
+    const { url = server.url, worker = {}, client: clientOptions, keys = [], ...more } = options
     const stores = redis(createClient({ url }), { prefix, lease: LONG, timeout: 2000, ...more })
     const extensions = [tasks({ store: stores.tasks, ...worker })]
-    const client = new RawClient(createServer({ name: 'x', version: '1', tools, extensions }))
+    const state = { keys }
+    const client = new RawClient(
+      createServer({ name: 'x', version: '1', tools, extensions, state }),
+      clientOptions,
+    )
     stops.push(
       () => stores.close(),
       () => client.close(),
@@ -130,10 +139,45 @@ describe.skipIf(!canStartRedis)('servers that share their tasks', () => {
       const { result } = await front.until(taskId, 'completed')
       expect(result?.content).toMatchObject([{ text: 'back' }])
     }
+    const plain = start(toolsOf('plain'), {
+      worker: { workers: false },
+      client: { capabilities: {} },
+    })
+    expect(await plain.call('maybe')).toMatchObject({ content: [{ text: 'plain' }] })
     const later = await front.create('where')
     expect((await front.until(later, 'completed')).result?.content).toMatchObject([
       { text: 'back' },
     ])
+  }, 60_000)
+
+  it('give Redis nothing to read with `seal`, neither arguments nor steps, questions or results', async () => {
+    prefix = newPrefix()
+    const keys = ['a secret that all of the processes share']
+    const secret = tool({
+      name: 'secret',
+      input: { type: 'object', properties: { text: { type: 'string' } } },
+      task: 'must',
+      async run({ text }, call) {
+        const step = await call.step('one', () => 'SECRET step')
+        const question = form({ message: 'SECRET question', schema: NAME })
+        const { who } = await call.ask({ who: question })
+        return `SECRET result: ${step}, ${who.name}, ${text}`
+      },
+    })
+    const options = { worker: { seal: true }, keys }
+    const [a, b] = [start([secret], options), start([secret], options)]
+    const taskId = await a.create('secret', { text: 'SECRET argument' })
+    const { inputRequests = {} } = await b.until(taskId, 'input_required')
+    const [key = ''] = Object.keys(inputRequests)
+    await b.update(taskId, { [key]: accept({ name: 'SECRET answer' }) })
+    const { result } = await a.until(taskId, 'completed')
+    expect(result?.content[0]?.text).toBe(
+      'SECRET result: SECRET step, SECRET answer, SECRET argument',
+    )
+    const executed = server.executed().toString('latin1')
+    expect(executed).toContain(prefix)
+    expect(executed).not.toContain('SECRET')
+    expect(executed).not.toContain(taskId)
   }, 60_000)
 
   it('need a shared store for `workers: false`', () => {
