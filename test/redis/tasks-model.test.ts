@@ -54,7 +54,8 @@ async function outcomeOf(store: TaskStore, step: Operation): Promise<unknown> {
         entries,
       }))
     case 'release':
-      return void (await store.release())
+      await store.release()
+      return undefined
   }
 }
 const byName = (one: { name: string }, other: { name: string }) => (one.name < other.name ? -1 : 1)
