@@ -5,6 +5,7 @@ import { type RedisOptions, RedisUnavailableError, redis } from '../../src/redis
 import { type TaskStore, tasks } from '../../src/tasks.js'
 import { RawClient, accept } from '../extensions/raw-client.js'
 import { controlled } from '../extensions/task-server.js'
+import { newTask } from '../stores/task-store-contract.js'
 import { RedisServer, canStartRedis, commanding, newPrefix } from './redis-server.js'
 import { TcpProxy } from './tcp-proxy.js'
 
@@ -143,6 +144,28 @@ describe.skipIf(!canStartRedis)('tasks in Redis', () => {
     await readable(client, known, 'input_required')
     const usage = `{${prefix}}:tu`
     expect(await commanding(server.url, (command) => command('HGET', usage, 'tasks'))).toBe('1')
+  }, 60_000)
+
+  it('that were claimed without a reply can be claimed again, though the lease is renewed', async () => {
+    const server = await startRedis()
+    const proxy = await startProxy(server)
+    const options = { prefix: newPrefix(), lease: 2000, timeout: 500 }
+    const [cut, other] = [proxy.url, server.url].map((url) => redis(createClient({ url }), options))
+    if (cut === undefined || other === undefined) throw new Error('not made')
+    stops.push(cut.close, other.close)
+    // It has another task, for which it renews its lease.
+    await cut.tasks.create(newTask('kept', { claimed: true }))
+    // So that Redis has the script.
+    await cut.tasks.claim(0)
+    await other.tasks.create(newTask('a'))
+    proxy.set('lose replies')
+    await expect(cut.tasks.claim(1)).rejects.toMatchObject({ code: 'REDIS_UNAVAILABLE' })
+    expect(await other.tasks.claim(9)).toEqual([])
+    proxy.set('pass')
+    await until(async () => expect(await other.tasks.claim(9)).toMatchObject([{ name: 'a' }]))
+    expect(await other.tasks.claim(9)).toEqual([])
+    await cut.tasks.release()
+    expect(await other.tasks.claim(9)).toMatchObject([{ name: 'kept' }])
   }, 60_000)
 
   it('are written once, though replies are lost', async () => {
