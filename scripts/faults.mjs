@@ -123,8 +123,8 @@ class Journal {
     const recorded = new Set()
     const seen = new Set()
     for (const line of readFileSync(this.ledger, 'utf8').split('\n').filter(Boolean)) {
-      const [what, ...step] = line.split(' ')
-      const name = step.join(' ')
+      const [what, key, step] = line.split(' ')
+      const name = `${key} ${step}`
       if (what === 'recorded') recorded.add(name)
       else {
         totals.effects++

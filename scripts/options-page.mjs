@@ -84,6 +84,11 @@ const SECTIONS = [
     [['telemetry/node-metrics.ts', 'MetricsOptions']],
   ],
   [
+    'tasks of redis(client, options)',
+    'The `tasks` option of `redis`.',
+    [['stores/redis/task-store.ts', 'RedisTaskOptions']],
+  ],
+  [
     'clientTasks(options)',
     'From `ccmcp/tasks`, for the `extensions` of `connect`.',
     [['extensions/tasks/client-tasks.ts', 'ClientTasksOptions']],

@@ -11,6 +11,7 @@ export { MemoryTaskStore, type MemoryTaskStoreOptions } from './stores/memory-ta
 export type {
   ClaimedTask,
   NewTask,
+  StoreReport,
   StoredTask,
   TaskChange,
   TaskCommand,

@@ -35,6 +35,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     description: 'log out of a server',
     load: async () => (await import('./logout.js')).logoutCommand,
   },
+  worker: {
+    description: 'run the tasks of a server that other processes serve',
+    load: async () => (await import('./worker.js')).worker,
+  },
   tasks: {
     description: 'show the tasks in a journal, cancel them or start them again',
     load: async () => (await import('./tasks.js')).tasksCommand,
@@ -147,5 +151,5 @@ export async function reportError(error: unknown, name: string | undefined): Pro
   const { flushError, styled } = await import('./print.js')
   await flushError(styled('error', 'ccmcp:'), ` ${explain(error, name)}\n`)
   // Timers that a served module has started must not keep the process alive without a server.
-  if (name === undefined || commandName(name) === 'serve ') process.exit()
+  if (name === undefined || commandName(name) === 'serve ' || name === 'worker') process.exit()
 }

@@ -109,9 +109,11 @@ function list(tasks: readonly ListedTask[], json: boolean): void {
 
 function show(task: ListedTask, json: boolean): void {
   const { stored, state } = task
-  const { origin, steps, answers } = isTerminal(state)
-    ? { origin: undefined, steps: {}, answers: {} }
-    : restore(stored.entries)
+  // What is sealed can be opened by the server only.
+  const { origin, steps, answers } =
+    isTerminal(state) || 'sealed' in state
+      ? { origin: undefined, steps: {}, answers: {} }
+      : restore(stored.entries)
   if (json) {
     const { result, error } = state
     return printJson({

@@ -15,6 +15,11 @@ export class Cipher {
     this.#secrets = secrets
   }
 
+  /** Whether its keys outlive this process. */
+  get isLasting(): boolean {
+    return this.#secrets.length > 0
+  }
+
   async encrypt(text: string, purpose: string): Promise<string> {
     const iv = crypto.getRandomValues(new Uint8Array(12))
     const [key] = await this.#load()

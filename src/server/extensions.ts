@@ -55,6 +55,13 @@ export interface ExtensionStream {
 export interface Serving {
   /** Whether to anybody, over HTTP: somebody has started it on purpose, and sees that it fails. Otherwise to the process that has started it, or to this one. */
   readonly remote: boolean
+  /** Given if there are no clients: this process only does work that others have stored, as `ccmcp worker` does. */
+  readonly worker?: {
+    /** How much of it at the same time, instead of what the server says. */
+    readonly concurrency?: number
+    /** Milliseconds for work in progress to end before it is interrupted (default 0). */
+    readonly drain?: number
+  }
 }
 
 /** What an extension of the protocol consists of; all but the `id` is optional. */

@@ -42,6 +42,13 @@ export interface TaskCommand {
   readonly name: string
 }
 
+/** Writes to the log of the process. */
+export type StoreReport = (entry: {
+  level: 'info' | 'warning' | 'error'
+  message: string
+  error?: unknown
+}) => void
+
 /**
  * Stores tasks. A method may return a value or a promise. Every method is atomic: it takes effect as a whole or not at
  * all, and methods that run at the same time, in this process or another, take effect one after the other.
@@ -56,12 +63,14 @@ export interface TaskCommand {
  * refuses changes that were based on an older state.
  */
 export interface TaskStore {
+  /** Whether other processes use it at the same time, and can run the tasks of this one (default false). */
+  readonly shared?: boolean
   /**
    * Called before all other methods when a server is first served, and again when it is served after `close`. Throws or
    * rejects if this process cannot use the store, for example because it is for one process and another one uses it: then
    * there are no tasks, and it is called again later.
    */
-  open?(): void | Promise<void>
+  open?(report?: StoreReport): void | Promise<void>
   /** Called after `release` when the server is no longer served: closes connections and files. */
   close?(): void | Promise<void>
   /** Stores a new task. Returns false, and stores nothing, if a limit is reached or the name is in use. */
@@ -87,10 +96,10 @@ export interface TaskStore {
   release(): void | Promise<void>
   /**
    * Calls a function with the name of each task that was changed, or has become claimable, by any process. It may be
-   * called late, more than once, and while the change is being stored: the listener reads the task. Returns a function
-   * that ends this.
+   * called late, more than once, and while the change is being stored: the listener reads the task. A store that may have
+   * missed what others have changed calls `missed`: any task may have changed. Returns a function that ends this.
    */
-  subscribe(changed: (name: string) => void): () => void
+  subscribe(changed: (name: string) => void, missed?: () => void): () => void
   /** Calls a function with each command of an operator, if the store has a way to send them. Returns a function that ends this. */
   receiveCommands?(run: (command: TaskCommand) => void): () => void
 }

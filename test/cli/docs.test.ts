@@ -14,6 +14,7 @@ import { resume } from '../../src/cli/resume.js'
 import { serve } from '../../src/cli/serve.js'
 import { subscribe } from '../../src/cli/subscribe.js'
 import { tasksCommand } from '../../src/cli/tasks.js'
+import { worker } from '../../src/cli/worker.js'
 import { CCMCP, ROOT } from '../stdio/child.js'
 import { ccmcp } from './command.js'
 
@@ -64,6 +65,7 @@ describe.each(
     login: loginCommand,
     logout: logoutCommand,
     tasks: tasksCommand,
+    worker,
   }),
 )('ccmcp %s', (name, command) => {
   const written = rows.filter(

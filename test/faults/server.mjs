@@ -4,10 +4,11 @@
 //   {"full": N, "times": M}                   refuses M writes from the Nth on, because the disk is full
 //   {}                                        does nothing
 import fs from 'node:fs'
-import { createServer, form, tool } from '../../dist/index.js'
+import { createServer } from '../../dist/index.js'
 import { JournalTaskStore } from '../../dist/journal.js'
 import { serveStdio } from '../../dist/stdio.js'
 import { tasks } from '../../dist/tasks.js'
+import { faultTools } from './tools.mjs'
 
 const [journal, ledger, plan] = process.argv.slice(2)
 const { kill, at = 1, phase, full = Infinity, times = 0 } = JSON.parse(plan)
@@ -90,52 +91,12 @@ for (const [name, kind] of Object.entries(OTHERS)) {
   }
 }
 
-const note = (...words) => fs.appendFileSync(ledger, `${words.join(' ')}\n`)
-/** Large: the journal is soon compacted. */
-const value = 'x'.repeat(9000)
-async function step(call, name) {
-  await call.step(name, () => {
-    note('effect', call.key, name)
-    return value
-  })
-  note('recorded', call.key, name)
-}
-
-const schema = { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
-const ask = tool({
-  name: 'ask',
-  task: 'must',
-  async run(_, call) {
-    await step(call, 'first')
-    const { who } = await call.ask({ who: form({ message: 'Who?', schema }) })
-    await step(call, 'second')
-    return `Hello, ${who.name}!`
-  },
-})
-const retried = tool({
-  name: 'retried',
-  task: { mode: 'must', retries: 1000, retryDelay: 0 },
-  async run(_, call) {
-    for (const name of ['first', 'second', 'third']) await step(call, name)
-    return 'Done at last'
-  },
-})
-const endless = tool({
-  name: 'endless',
-  task: 'must',
-  run: (_, call) =>
-    new Promise((_resolve, reject) => {
-      call.signal.addEventListener('abort', () => reject(call.signal.reason))
-    }),
-})
-const may = tool({ name: 'may', task: { mode: 'may', after: 0 }, run: () => 'Done' })
-
 const store = new JournalTaskStore(journal, { compactBytes: 20_000 })
 await serveStdio(
   createServer({
     name: 'faults',
     version: '1',
-    tools: [ask, retried, endless, may],
+    tools: faultTools(ledger),
     extensions: [tasks({ store })],
   }),
 )

@@ -69,11 +69,11 @@ const call = (name: string) => () => ({ name, arguments: {} })
 const byId = (taskId: string) => ({ taskId })
 
 /** A store with a method that fails from the start. */
-const broken = (methods: Partial<Record<keyof TaskStore, Hook>>) =>
+const broken = (methods: Partial<Record<Exclude<keyof TaskStore, 'shared'>, Hook>>) =>
   Object.assign(new MemoryTaskStore(), methods)
 
 /** A store with methods that fail when there is a task. */
-function breaking(methods: Partial<Record<keyof TaskStore, Hook>>) {
+function breaking(methods: Partial<Record<Exclude<keyof TaskStore, 'shared'>, Hook>>) {
   const store = new MemoryTaskStore()
   return { server: serverOf(store), spoil: () => void Object.assign(store, methods) }
 }

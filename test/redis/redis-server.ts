@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -69,6 +69,13 @@ export class RedisServer {
       started.on('exit', () => reject(new Error(`redis-server has ended: ${output}`)))
       started.on('error', reject)
     })
+  }
+
+  /** The commands that it has executed, as it has written them to its append-only file. */
+  executed(): Buffer {
+    const folder = join(this.#folder, 'appendonlydir')
+    const files = readdirSync(folder).filter((name) => name.endsWith('.incr.aof'))
+    return Buffer.concat(files.toSorted().map((name) => readFileSync(join(folder, name))))
   }
 
   signal(name: NodeJS.Signals): void {

@@ -45,9 +45,10 @@ const namesOf = (tasks: readonly { name: string }[]) => tasks.map(({ name }) => 
 export function taskStoreContract({ create, advance, restart, another }: ContractOptions): void {
   it('returns a task as it was stored', async () => {
     const store = await create()
-    const { claimed: _, entries: __, ...task } = newTask('a')
+    const given = newTask('a')
+    const { claimed: _, entries: __, ...task } = given
     expect(await store.get('a')).toBeUndefined()
-    expect(await store.create(newTask('a'))).toBe(true)
+    expect(await store.create(given)).toBe(true)
     expect(await store.get('a')).toEqual({ ...task, version: 1 })
     expect(await store.create(newTask('a', { state: 'other' }))).toBe(false)
     expect(await store.get('a')).toEqual({ ...task, version: 1 })
@@ -176,10 +177,10 @@ export function taskStoreContract({ create, advance, restart, another }: Contrac
 
   it('forgets a task when it expires', async () => {
     const store = await create()
-    await store.create(newTask('a', { expires: Date.now() + 1000 }))
-    await advance(999)
+    await store.create(newTask('a', { expires: Date.now() + TTL }))
+    await advance(TTL / 2)
     expect(await store.get('a')).toBeDefined()
-    await advance(1)
+    await advance(TTL / 2)
     expect(await store.get('a')).toBeUndefined()
     expect(await store.change('a', 1, change('x'))).toBe('conflict')
     expect(await store.claim(9)).toEqual([])
@@ -188,13 +189,13 @@ export function taskStoreContract({ create, advance, restart, another }: Contrac
 
   it('does not extend the life of a task that is changed or claimed', async () => {
     const store = await create()
-    const expires = Date.now() + 1000
+    const expires = Date.now() + TTL
     await store.create(newTask('a', { expires }))
-    await advance(500)
+    await advance(TTL / 2)
     await store.claim(1)
     await store.change('a', 1, change('x'))
     expect(await store.get('a')).toMatchObject({ expires })
-    await advance(500)
+    await advance(TTL / 2)
     expect(await store.get('a')).toBeUndefined()
     await store.release()
     expect(await store.claim(9)).toEqual([])
@@ -233,10 +234,10 @@ export function taskStoreContract({ create, advance, restart, another }: Contrac
   it('has room again when tasks have expired', async () => {
     const store = await create({ maxTasks: 2, maxTasksPerOwner: 2, maxBytesPerOwner: 30_000 })
     const state = 'x'.repeat(20_000)
-    await store.create(newTask('a', { expires: Date.now() + 1000, state }))
-    await store.create(newTask('b', { expires: Date.now() + 5000 }))
+    await store.create(newTask('a', { expires: Date.now() + TTL, state }))
+    await store.create(newTask('b', { expires: Date.now() + 2 * TTL }))
     expect(await store.create(newTask('c'))).toBe(false)
-    await advance(1000)
+    await advance(TTL)
     expect(await store.create(newTask('c', { state }))).toBe(true)
   })
 
@@ -302,7 +303,9 @@ export function taskStoreContract({ create, advance, restart, another }: Contrac
     it('gives a task to one of several processes, and tells all of its changes', async () => {
       const store = await create()
       const other = await another(store)
-      const changed = new Promise<string>((resolve) => void other.subscribe(resolve))
+      const changed = new Promise<string>(
+        (resolve) => void other.subscribe(resolve, () => resolve('any')),
+      )
       for (const name of ['a', 'b']) await store.create(newTask(name))
       const claims = [...(await store.claim(1)), ...(await other.claim(9))]
       expect(namesOf(claims).toSorted()).toEqual(['a', 'b'])

@@ -83,12 +83,12 @@ export class TaskCalls {
       const texts = [first, ...entries.map((entry) => JSON.stringify(entry))]
       return await this.#create(tool.name, options, { key, attempt, caller, started }, texts)
     }
-    if (options.after > 0) {
+    if (options.after > 0 && this.#options.workers) {
       const plain = environment()
       plain.attach(call, asking)
       return await this.#callWithPatience(toolCall, options, { run, environment: plain, create })
     }
-    const started = this.#runner.room > 0
+    const started = this.#options.workers && this.#runner.room > 0
     const created = await this.#runner.reserve(() => create(asking.recorded, started))
     if (typeof created === 'string') {
       if (options.mode === 'may') return await run()

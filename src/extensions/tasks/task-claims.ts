@@ -4,6 +4,7 @@ import { ServedCall } from '../../server/call.js'
 import { runTool } from '../../server/features/tools.js'
 import type { ClaimedTask } from '../../stores/task-store.js'
 import { nameInLogs } from './task-id.js'
+import { UNREADABLE } from './task-codec.js'
 import { definitionOf, retryDelayOf, taskOptionsOf } from './task-options.js'
 import { type TaskState, isTerminal, restore } from './task-record.js'
 import { StoreError } from './task-records.js'
@@ -32,7 +33,7 @@ export class TaskClaims {
   /** Starts stored tasks while there is room. */
   claim(): void {
     this.#again = true
-    if (this.#runner.stopped || this.#claiming !== undefined) return
+    if (!this.#options.workers || this.#runner.stopped || this.#claiming !== undefined) return
     this.#claiming = this.#claimAll()
       .catch((error: unknown) => {
         this.#again = false
@@ -82,8 +83,7 @@ export class TaskClaims {
     const { name } = task
     let problem: string | undefined
     try {
-      const state = JSON.parse(task.state) as TaskState // written by this extension
-      problem = state.started ? this.#retry(name, state) : await this.#runAgain(task, state)
+      problem = await this.#continueClaimed(task)
     } catch (error) {
       if (error instanceof StoreError) throw error
       this.#options.report({ level: 'error', message: 'A stored task could not be run', error })
@@ -92,8 +92,17 @@ export class TaskClaims {
     if (problem !== undefined) await this.#runner.fail(name, problem)
   }
 
+  async #continueClaimed(task: ClaimedTask): Promise<string | undefined> {
+    const opened = await this.#options.records.open(task)
+    if (opened === undefined) return UNREADABLE
+    const { state, entries } = opened
+    return state.started
+      ? await this.#retry(task.name, state)
+      : await this.#runAgain({ ...task, entries }, state)
+  }
+
   /** A task was interrupted: it is run again later, if the tool allows that; otherwise returns why it has failed. */
-  #retry(name: string, state: TaskState): string | undefined {
+  async #retry(name: string, state: TaskState): Promise<string | undefined> {
     const { retried = 0 } = state
     const tool = this.#options.server.tools.get(state.tool)
     const options = tool === undefined ? undefined : taskOptionsOf(tool.definition)
@@ -102,8 +111,27 @@ export class TaskClaims {
       return retried === 0
         ? 'The server was restarted while the task was running'
         : `The server was restarted while the task was running, also when it was run again (${retried} times)`
+    await this.#interrupt(name, state.attempt)
     this.#later(delay, () => void this.#enqueue(name, state.attempt))
     return undefined
+  }
+
+  /** Ends a run that may still be running elsewhere: from now on it can write nothing. */
+  async #interrupt(name: string, attempt: number): Promise<void> {
+    await this.#runner.writes.until(() =>
+      this.#options.records.change(name, (state) =>
+        isTerminal(state) || !state.started || state.attempt !== attempt
+          ? undefined
+          : {
+              state: {
+                ...state,
+                started: false,
+                retried: (state.retried ?? 0) + 1,
+                statusMessage: 'The server was restarted; the task is run again',
+              },
+            },
+      ),
+    )
   }
 
   /** Lets a task be claimed that was interrupted. */
@@ -112,17 +140,9 @@ export class TaskClaims {
     try {
       await this.#runner.writes.until(() =>
         records.change(name, (state) =>
-          isTerminal(state) || !state.started || state.attempt !== attempt
+          isTerminal(state) || state.started || state.attempt !== attempt
             ? undefined
-            : {
-                state: {
-                  ...state,
-                  started: false,
-                  retried: (state.retried ?? 0) + 1,
-                  statusMessage: 'The server was restarted; the task is run again',
-                },
-                release: true,
-              },
+            : { state, release: true },
         ),
       )
       this.claim()
@@ -173,16 +193,21 @@ export class TaskClaims {
 
   /** Marks a task as running. Returns false if it is not to be run: it was cancelled or has expired meanwhile. */
   async #begin({ name, version }: ClaimedTask, attempt: number): Promise<boolean> {
+    const run = crypto.randomUUID()
     let begun = false
     const changed = await this.#runner.writes.until(() =>
       this.#options.records.change(name, (state, current) => {
-        if (isTerminal(state) || this.#runner.stopped) return undefined
+        // The store has failed after it had stored that.
+        begun = state.run === run
+        if (begun || isTerminal(state) || this.#runner.stopped) return undefined
         begun = current === version
         // Somebody who has lost the claim has changed it meanwhile: it is claimed again, with all its entries.
-        return begun ? { state: { ...state, attempt, started: true } } : { state, release: true }
+        return begun
+          ? { state: { ...state, attempt, started: true, run } }
+          : { state, release: true }
       }),
     )
-    return begun && changed === 'changed'
+    return begun && (changed === 'changed' || changed === 'unchanged')
   }
 
   #later(milliseconds: number, run: () => void): void {

@@ -3,10 +3,13 @@ import { ignore, markHandled } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { isThenable } from '../../jsonrpc/message.js'
 import { tracedReport } from '../../protocol/telemetry.js'
+import type { Cipher } from '../../server/cipher.js'
 import { checkServer } from '../../server/context.js'
+import type { Serving } from '../../server/extensions.js'
 import type { Server } from '../../server/server.js'
 import type { TaskCommand } from '../../stores/task-store.js'
 import { TaskCalls } from './task-calls.js'
+import { TaskCodec } from './task-codec.js'
 import { TaskClaims } from './task-claims.js'
 import { type TaskRecords, endOf } from './task-records.js'
 import { TaskRequests } from './task-requests.js'
@@ -20,6 +23,13 @@ const SHARE = 1 / 20
 /** Milliseconds for a store to give up its claims, and to close. */
 const CLOSE = 5000
 
+interface EngineOptions {
+  readonly concurrency: number
+  readonly maxTaskBytes: number
+  readonly workers: boolean
+  readonly seal: boolean
+}
+
 interface Running {
   readonly runner: TaskRunner
   readonly claims: TaskClaims
@@ -31,8 +41,8 @@ interface Running {
 /** Runs the tasks of a server while it is served and its store can be used. */
 export class TaskEngine {
   readonly records: TaskRecords
-  readonly #concurrency: number
-  readonly #maxTaskBytes: number
+  readonly #options: EngineOptions
+  #serving: Serving = { remote: false }
   #server: Server | undefined
   #report: (entry: LogEntry) => void = ignore
   #running: Running | undefined
@@ -42,10 +52,9 @@ export class TaskEngine {
   /** Resolves when what ran before has given up its claims. */
   #stopped: Promise<unknown> = Promise.resolve()
 
-  constructor(records: TaskRecords, concurrency: number, maxTaskBytes: number) {
+  constructor(records: TaskRecords, options: EngineOptions) {
     this.records = records
-    this.#concurrency = concurrency
-    this.#maxTaskBytes = maxTaskBytes
+    this.#options = options
   }
 
   get running(): Running {
@@ -54,16 +63,22 @@ export class TaskEngine {
   }
 
   /** Starts with the server. If the store cannot be used, a server that is served over HTTP fails; others start without tasks. */
-  start(server: Server, report: (entry: LogEntry) => void, remote: boolean): void {
+  start(server: Server, report: (entry: LogEntry) => void, serving: Serving): void {
     if (this.#server !== undefined && this.#server !== server)
       throw new TypeError('tasks() belongs to another server; call tasks() once for each server')
+    if (serving.worker !== undefined && this.records.store.shared !== true)
+      throw new TypeError(
+        'Workers need a store of tasks that several processes share, such as that of redis()',
+      )
     this.#server = server
+    if (this.#options.seal) this.records.codec = new TaskCodec(sealOf(server))
+    this.#serving = serving
     this.#report = report
     this.problem = undefined
     try {
       this.#open(server)
     } catch (error) {
-      if (remote) throw error
+      if (serving.remote) throw error
       this.#failed(error)
     }
   }
@@ -104,6 +119,8 @@ export class TaskEngine {
 
   async #stop({ runner, claims }: Running): Promise<void> {
     const { store } = this.records
+    const { drain = 0 } = this.#serving.worker ?? {}
+    if (drain > 0) await runner.drain(drain)
     await runner.stop(() => claims.stop())
     // A store that does not answer must not keep the process from ending.
     await withTimeout(CLOSE, Promise.resolve(store.release()))
@@ -113,15 +130,18 @@ export class TaskEngine {
 
   #open(server: Server): void {
     const { store } = this.records
-    const opened: unknown = store.open?.()
+    const opened: unknown = store.open?.(this.#report)
     const opening = isThenable(opened) ? Promise.resolve(opened) : Promise.resolve()
     const internal = checkServer(server)
     const { telemetry } = internal
+    const { worker } = this.#serving
+    const { concurrency, maxTaskBytes, workers } = this.#options
     const options = {
       server: internal,
       records: this.records,
-      concurrency: this.#concurrency,
-      maxTaskBytes: this.#maxTaskBytes,
+      concurrency: worker?.concurrency ?? concurrency,
+      maxTaskBytes,
+      workers: workers || worker !== undefined,
       ready: markHandled(Promise.all([this.#stopped, opening]).then(ignore)),
       report: telemetry === undefined ? this.#report : tracedReport(telemetry, this.#report),
     }
@@ -176,4 +196,13 @@ export class TaskEngine {
       this.#report({ level: 'error', message: `A task could not be changed: ${command}`, error })
     }
   }
+}
+
+/** What seals the tasks of a server. With a random key, nobody could open them after a restart. */
+function sealOf(server: Server): Cipher {
+  const { seal } = checkServer(server)
+  if (seal.isLasting) return seal
+  throw new TypeError(
+    'tasks: "seal" needs "state: { keys: [ … ] }" of createServer, secrets that all processes share',
+  )
 }

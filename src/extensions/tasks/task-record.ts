@@ -27,6 +27,9 @@ export interface TaskState {
   readonly attempt: number
   /** Whether the handler is running. */
   readonly started: boolean
+  /** The name of the run that has begun last, and of what it has appended last: it recognizes its own writes. */
+  readonly run?: string
+  readonly appended?: string
   /** How often it was run again after it was interrupted. */
   readonly retried?: number
   /** The bytes of its entries. */
@@ -35,6 +38,8 @@ export interface TaskState {
   readonly questions: number
   /** By their keys on the wire. */
   readonly open: Readonly<Record<string, OpenQuestion>>
+  /** Whether the rest cannot be opened; not stored. */
+  readonly unreadable?: boolean
   readonly result?: object
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown }
 }

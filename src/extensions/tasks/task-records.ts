@@ -1,6 +1,7 @@
 import { callHook, ignore } from '../../jsonrpc/hook.js'
 import { stringMemory } from '../../stores/bytes.js'
-import type { StoredTask, TaskStore } from '../../stores/task-store.js'
+import type { ClaimedTask, StoredTask, TaskStore } from '../../stores/task-store.js'
+import { TaskCodec } from './task-codec.js'
 import type { TaskEntry, TaskState } from './task-record.js'
 
 /** A change of a task; what is not given stays. */
@@ -23,6 +24,7 @@ const ATTEMPTS = 100
 /** Reads and writes the states of tasks in a store, and limits their size. */
 export class TaskRecords {
   readonly store: TaskStore
+  codec = new TaskCodec()
   readonly #maxBytes: number
 
   constructor(store: TaskStore, maxBytes: number) {
@@ -34,7 +36,20 @@ export class TaskRecords {
   async get(name: string, owner?: string): Promise<TaskState | undefined> {
     const stored = await this.#read(name)
     if (stored === undefined || (owner !== undefined && stored.owner !== owner)) return undefined
-    return parse(stored.state)
+    return await this.codec.readState(name, stored.state)
+  }
+
+  /** The state of a claimed task, and its entries; undefined if they cannot be opened. */
+  async open({
+    name,
+    state: text,
+    entries,
+  }: ClaimedTask): Promise<{ state: TaskState; entries: readonly string[] } | undefined> {
+    const state = await this.codec.readState(name, text)
+    const opened = await this.codec.readEntries(name, entries)
+    return state.unreadable === true || opened === undefined
+      ? undefined
+      : { state, entries: opened }
   }
 
   /** Stores a new task; returns false if there is no room. */
@@ -43,10 +58,12 @@ export class TaskRecords {
     state: TaskState,
     entries: readonly string[],
   ): Promise<boolean> {
-    const bytes = memoryOf(entries)
-    const text = JSON.stringify({ ...state, bytes })
+    const written = await this.codec.writeEntries(task.name, entries)
+    const bytes = memoryOf(written)
+    const text = await this.codec.writeState(task.name, { ...state, bytes })
     if (bytes + stringMemory(text) > this.#maxBytes) return false
-    return await attempt(() => this.store.create({ ...task, runnable: true, state: text, entries }))
+    const stored = { ...task, runnable: true, state: text, entries: written }
+    return await attempt(() => this.store.create(stored))
   }
 
   /** Changes a task as `next` says, which returns undefined to leave it as it is. Throws a `StoreError` if the store fails. */
@@ -57,15 +74,16 @@ export class TaskRecords {
     for (let tried = 0; tried < ATTEMPTS; tried++) {
       const stored = await this.#read(name)
       if (stored === undefined) return 'unknown'
-      const change = next(parse(stored.state), stored.version)
+      const change = next(await this.codec.readState(name, stored.state), stored.version)
       if (change === undefined) return 'unchanged'
       const { state, append = [], runnable = stored.runnable } = change
       const { clear = false, release = false } = change
-      const entries = append.map((entry) => JSON.stringify(entry))
+      const texts = append.map((entry) => JSON.stringify(entry))
+      const entries = await this.codec.writeEntries(name, texts)
       const bytes = clear ? 0 : state.bytes + memoryOf(entries)
       // The clock may have been set back.
       const updatedAt = Math.max(Date.now(), state.updatedAt)
-      const text = JSON.stringify({ ...state, bytes, updatedAt })
+      const text = await this.codec.writeState(name, { ...state, bytes, updatedAt })
       if (bytes + stringMemory(text) > this.#maxBytes) return 'full'
       const written = { state: text, runnable, append: entries, clear, release }
       const outcome = await attempt(() => this.store.change(name, stored.version, written))
@@ -74,9 +92,9 @@ export class TaskRecords {
     throw new StoreError(`A task was changed by others ${ATTEMPTS} times in a row`)
   }
 
-  /** Calls a function with the name of each task that was changed. Returns a function that ends this. */
-  subscribe(changed: (name: string) => void): () => void {
-    return endOf(this.store.subscribe(changed), 'subscribe')
+  /** Calls a function with the name of each task that was changed, or `missed` if any may have changed. Returns a function that ends this. */
+  subscribe(changed: (name: string) => void, missed: () => void): () => void {
+    return endOf(this.store.subscribe(changed, missed), 'subscribe')
   }
 
   #read(name: string): Promise<StoredTask | undefined> {
@@ -103,8 +121,4 @@ function memoryOf(entries: readonly string[]): number {
   let bytes = 0
   for (const entry of entries) bytes += stringMemory(entry)
   return bytes
-}
-
-function parse(state: string): TaskState {
-  return JSON.parse(state) as TaskState // written by this class
 }

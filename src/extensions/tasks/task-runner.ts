@@ -1,6 +1,6 @@
 import { withTimeout } from '../../jsonrpc/deadline.js'
 import { INTERNAL_ERROR, RpcError, withCode } from '../../jsonrpc/errors.js'
-import { markHandled } from '../../jsonrpc/hook.js'
+import { ignore, markHandled } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import type { CallToolResult } from '../../protocol/model.js'
@@ -33,6 +33,8 @@ export interface RunnerOptions {
   /** Maximum handlers that run at the same time. */
   readonly concurrency: number
   readonly maxTaskBytes: number
+  /** Whether stored tasks are run here; otherwise other processes do so. */
+  readonly workers: boolean
   /** Resolves when the store can be used; rejects if it cannot. */
   readonly ready: Promise<void>
   report(entry: LogEntry): void
@@ -47,6 +49,7 @@ export class TaskRunner {
   readonly #unsubscribe: () => void
   readonly #stopping = new AbortController()
   readonly writes: WriteRetries
+  #draining = false
   /** Runs that are about to start. */
   #starting = 0
   /** Bytes of results that wait to be stored. */
@@ -58,7 +61,10 @@ export class TaskRunner {
     this.#options = options
     this.#records = options.records
     this.writes = new WriteRetries(this.#stopping.signal, options.report)
-    this.#unsubscribe = options.records.subscribe((name) => void markHandled(this.#changed(name)))
+    this.#unsubscribe = options.records.subscribe(
+      (name) => void markHandled(this.#changed(name)),
+      () => void markHandled(this.#missed()),
+    )
   }
 
   get stopped(): boolean {
@@ -73,8 +79,15 @@ export class TaskRunner {
     await withTimeout(DRAIN, Promise.all([alsoStopped(), ...this.#running]))
   }
 
+  /** Starts nothing more, and waits until what is running has ended. */
+  async drain(milliseconds: number): Promise<void> {
+    this.#draining = true
+    await withTimeout(milliseconds, Promise.all(this.#running))
+  }
+
   /** How many more handlers may run. */
   get room(): number {
+    if (this.#draining) return 0
     return this.#options.concurrency - this.#runs.size - this.#starting
   }
 
@@ -122,8 +135,6 @@ export class TaskRunner {
 
   /** How a run writes to its task. While the store fails, it waits. */
   writerOf(name: string, attempt: number): TaskWriter {
-    const change = (next: (state: TaskState) => RecordChange) =>
-      this.#records.change(name, (state) => (isRunBy(state, attempt) ? next(state) : undefined))
     const check = (changed: Awaited<ReturnType<TaskRecords['change']>>) => {
       if (changed === 'full')
         throw new Error(
@@ -131,15 +142,41 @@ export class TaskRunner {
         )
       if (changed !== 'changed') throw new Error('The task has ended')
     }
-    const write = async (signal: AbortSignal, next: (state: TaskState) => RecordChange) =>
-      check(await this.writes.until(() => change(next), signal))
+    let count = 0
+    const write = async (signal: AbortSignal, next: (state: TaskState) => RecordChange) => {
+      const appended = `${attempt}.${++count}`
+      let stored = false
+      const changed = await this.writes.until(
+        () =>
+          this.#records.change(name, (state) => {
+            // The store has failed after it had stored that.
+            stored = state.appended === appended
+            if (stored || !isRunBy(state, attempt)) return undefined
+            const change = next(state)
+            return { ...change, state: { ...change.state, appended } }
+          }),
+        signal,
+      )
+      if (!stored) check(changed)
+    }
+    let last: Promise<unknown> = Promise.resolve()
+    /** One after the other: what was appended last can be recognized. */
+    const inTurn = (...given: Parameters<typeof write>) => {
+      const written = last.then(() => write(...given))
+      last = markHandled(written).catch(ignore)
+      return written
+    }
     return {
-      append: (append, signal) => write(signal, (state) => ({ state, append })),
+      append: (append, signal) => inTurn(signal, (state) => ({ state, append })),
       // Not tried again: the next one replaces it.
       status: async (statusMessage) =>
-        check(await change((state) => ({ state: { ...state, statusMessage } }))),
+        check(
+          await this.#records.change(name, (state) =>
+            isRunBy(state, attempt) ? { state: { ...state, statusMessage } } : undefined,
+          ),
+        ),
       park: (questions, append, signal) =>
-        write(signal, (state) => ({
+        inTurn(signal, (state) => ({
           state: { ...state, ...askIn(state, questions), started: false },
           append,
           runnable: false,
@@ -262,14 +299,21 @@ export class TaskRunner {
     return { code: INTERNAL_ERROR, message: 'Internal error' }
   }
 
-  /** Another process may have cancelled a task that runs here, or one can be claimed. */
+  /** Another process may have cancelled a task that runs here or have taken it over, or one can be claimed. */
   async #changed(name: string): Promise<void> {
     const run = this.#runs.get(name)
     if (run === undefined) return this.onRoom()
-    if (!run.open) return
+    if (!run.open || run.parked) return
     const state = await this.#records.get(name)
     if (state === undefined || isTerminal(state))
       run.abort(withCode('CANCELLED', new Error('The task has ended')))
+    else if (state.attempt !== run.attempt || (!state.started && state.status === 'working'))
+      run.abort(new Error('The task was taken over by another process'))
+  }
+
+  async #missed(): Promise<void> {
+    this.onRoom()
+    await Promise.all([...this.#runs.keys()].map((name) => this.#changed(name)))
   }
 }
 

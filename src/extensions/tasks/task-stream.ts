@@ -25,8 +25,11 @@ export class TaskStream implements ExtensionStream {
 
   start(notify: Notify): void {
     this.#notify = notify
-    this.#unsubscribe = this.#records.subscribe((name) => this.#send(name))
-    for (const name of this.#ids.keys()) this.#send(name)
+    const sendAll = () => {
+      for (const name of this.#ids.keys()) this.#send(name)
+    }
+    this.#unsubscribe = this.#records.subscribe((name) => this.#send(name), sendAll)
+    sendAll()
   }
 
   stop(): void {
@@ -53,7 +56,8 @@ export class TaskStream implements ExtensionStream {
         // It may have ended while the state was read.
         if (id === undefined) continue
         if (state === undefined || isTerminal(state)) this.#ids.delete(name)
-        if (state !== undefined) this.#notify('notifications/tasks', detailedTask(id, state))
+        if (state !== undefined && state.unreadable !== true)
+          this.#notify('notifications/tasks', detailedTask(id, state))
       }
     } finally {
       this.#sending = false

@@ -18,9 +18,16 @@ export interface TasksOptions {
   concurrency?: number
   /** Maximum bytes of one task: its arguments, steps and answers, or its result (default 4 MiB). */
   maxTaskBytes?: number
+  /** Whether this process runs tasks (default true). If not, other processes that share the store do: servers, or `ccmcp worker`. */
+  workers?: boolean
+  /**
+   * Whether arguments, steps, answers, questions, status messages and results are stored encrypted, with `state.keys` of
+   * the server (default false). A task that was stored otherwise, or with another key, fails.
+   */
+  seal?: boolean
 }
 
-const OPTIONS = namesOf<TasksOptions>()('store concurrency maxTaskBytes')
+const OPTIONS = namesOf<TasksOptions>()('store concurrency maxTaskBytes workers seal')
 
 /** Maximum tasks of one `subscriptions/listen`. */
 const MAX_LISTENED = 256
@@ -28,16 +35,21 @@ const MAX_LISTENED = 256
 /** The extension for tasks: tools with a `task` may be answered with a task that clients poll. */
 export function tasks(options: TasksOptions = {}): Extension {
   checkNames('tasks', options, OPTIONS)
-  const {
-    store = new MemoryTaskStore(),
-    concurrency = 256,
-    maxTaskBytes = 4 * 1024 * 1024,
-  } = options
+  const store: TaskStore = options.store ?? new MemoryTaskStore()
+  const { concurrency = 256, maxTaskBytes = 4 * 1024 * 1024, workers = true } = options
+  const { seal = false } = options
   if (!(Number.isInteger(concurrency) && concurrency > 0))
     throw new TypeError('tasks: "concurrency" must be an integer greater than 0')
   if (!(typeof maxTaskBytes === 'number' && maxTaskBytes >= 4096))
     throw new TypeError('tasks: "maxTaskBytes" must be a number of bytes, at least 4096')
-  const engine = new TaskEngine(new TaskRecords(store, maxTaskBytes), concurrency, maxTaskBytes)
+  if (typeof workers !== 'boolean') throw new TypeError('tasks: "workers" must be true or false')
+  if (typeof seal !== 'boolean') throw new TypeError('tasks: "seal" must be true or false')
+  if (!workers && store.shared !== true)
+    throw new TypeError(
+      'tasks: "workers: false" needs a store that several processes share, such as that of redis(); nobody else could run the tasks',
+    )
+  const records = new TaskRecords(store, maxTaskBytes)
+  const engine = new TaskEngine(records, { concurrency, maxTaskBytes, workers, seal })
   return extension({
     id: TASKS,
     revisions: TASK_REVISIONS,
@@ -75,7 +87,7 @@ export function tasks(options: TasksOptions = {}): Extension {
     },
     listen: { taskIds: (value, call) => listen(value, call, engine) },
     available: () => engine.available(),
-    start: (server, report, { remote }) => engine.start(server, report, remote),
+    start: (server, report, serving) => engine.start(server, report, serving),
     stop: () => engine.stop(),
   })
 }
@@ -95,7 +107,7 @@ async function listen(
   const ids = new Map<string, string>()
   for (const taskId of new Set<unknown>(value))
     try {
-      const { id, name } = await requests.find(taskId, client)
+      const { id, name } = await requests.findReadable(taskId, client)
       ids.set(name, id)
     } catch (error) {
       if (!(error instanceof RpcError)) throw error

@@ -25,4 +25,9 @@ export class Keys {
   process(id: string): string {
     return `${this.#tag}:p:${id}`
   }
+
+  /** What the scripts of tasks get, in their order. */
+  get tasks(): readonly string[] {
+    return ['t:', 'te:', 'tq', 'tx', 'tu', 'tl', 'tw', 'tc:'].map((key) => `${this.#tag}:${key}`)
+  }
 }

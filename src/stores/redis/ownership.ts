@@ -3,13 +3,14 @@ import type { Connection } from './connection.js'
 import type { Keys } from './keys.js'
 import { asText, asTexts } from './replies.js'
 import { type Script, whole } from './script.js'
-import { settingsWarnings } from './settings.js'
+import type { SettingsCheck } from './settings.js'
 
 export interface RedisOwnershipOptions {
   /** A host, to which the port of `listen` is added, or an origin; undefined where others cannot reach this process. */
   address: string | undefined
   key: string | undefined
   lease: number
+  settings: SettingsCheck
 }
 
 /*
@@ -45,6 +46,7 @@ export class RedisOwnership implements SessionOwnership {
   readonly lease: number
   readonly #connection: Connection
   readonly #keys: Keys
+  readonly #settings: SettingsCheck
   readonly #given: string | undefined
   #address = ''
   #start: OwnershipStart | undefined
@@ -56,8 +58,13 @@ export class RedisOwnership implements SessionOwnership {
   #timer: ReturnType<typeof setTimeout> | undefined
   #closed = false
 
-  constructor(connection: Connection, keys: Keys, { address, key, lease }: RedisOwnershipOptions) {
+  constructor(
+    connection: Connection,
+    keys: Keys,
+    { address, key, lease, settings }: RedisOwnershipOptions,
+  ) {
     this.#connection = connection
+    this.#settings = settings
     this.#keys = keys
     this.#given = address
     this.key = key
@@ -73,7 +80,7 @@ export class RedisOwnership implements SessionOwnership {
     this.#address = originOf(this.#given, options.listening)
     this.#start = options
     if (this.#given !== undefined) void this.#keepRenewing()
-    void this.#warn(options)
+    void this.#settings.warn(this.#connection, options.report)
   }
 
   get term(): number | undefined {
@@ -176,15 +183,6 @@ export class RedisOwnership implements SessionOwnership {
       this.#failed = true
     }
     return this.term !== undefined
-  }
-
-  async #warn({ report }: OwnershipStart): Promise<void> {
-    try {
-      for (const message of await settingsWarnings(this.#connection))
-        report({ level: 'warning', message })
-    } catch (error) {
-      report({ level: 'warning', message: 'The settings of Redis could not be checked', error })
-    }
   }
 }
 

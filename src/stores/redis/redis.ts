@@ -3,12 +3,15 @@ import type { EventStore } from '../event-store.js'
 import type { SessionStore } from '../session-store.js'
 import { ChangeStream } from './change-stream.js'
 import { redisChanges } from './changes.js'
+import type { TaskStore } from '../task-store.js'
 import { Connection } from './connection.js'
 import { RedisEventStore } from './event-store.js'
 import { Keys } from './keys.js'
 import type { RedisClient } from './link.js'
 import { RedisOwnership } from './ownership.js'
 import { RedisSessionStore } from './session-store.js'
+import { SettingsCheck } from './settings.js'
+import { type RedisTaskOptions, RedisTaskStore } from './task-store.js'
 
 export interface RedisOptions {
   /** Start of all keys; the same in all processes of one server, and another one for each server (default `ccmcp`). */
@@ -20,7 +23,7 @@ export interface RedisOptions {
   address?: string
   /** A secret of at least 32 characters that all processes share, by which they recognize each other; required with `address`. */
   key?: string
-  /** Milliseconds after which the sessions of a process that has failed are taken over (default 10 s). */
+  /** Milliseconds after which the sessions and the running tasks of a process that has failed are taken over (default 10 s). */
   lease?: number
   /** Milliseconds until a command to Redis fails (default 2 s, at most a quarter of `lease`). */
   timeout?: number
@@ -28,6 +31,8 @@ export interface RedisOptions {
   maxEventsPerStream?: number
   /** Maximum bytes of events that are stored per stream, not counting its newest event (default 1 MiB). */
   maxBytesPerStream?: number
+  /** Limits of the tasks that are stored: see below. */
+  tasks?: RedisTaskOptions
 }
 
 /** What several processes share in Redis. */
@@ -35,6 +40,8 @@ export interface RedisStores {
   readonly sessions: SessionStore
   readonly events: EventStore
   readonly changes: ChangeBus
+  /** For `tasks({ store })` of `ccmcp/tasks`. */
+  readonly tasks: TaskStore
   /** Closes the connections. Not needed for stores that are used by an endpoint: `close` of the endpoint does so. */
   close(): Promise<void>
 }
@@ -47,7 +54,14 @@ const NAMES: ReadonlySet<string> = new Set([
   'timeout',
   'maxEventsPerStream',
   'maxBytesPerStream',
+  'tasks',
 ] satisfies (keyof RedisOptions)[])
+const TASK_NAMES: ReadonlySet<string> = new Set([
+  'maxTasks',
+  'maxBytes',
+  'maxTasksPerOwner',
+  'maxBytesPerOwner',
+] satisfies (keyof RedisTaskOptions)[])
 const MIN_KEY = 32
 
 /**
@@ -62,7 +76,14 @@ export function redis(client: RedisClient, options: RedisOptions = {}): RedisSto
   checkNumbers({ lease, timeout, maxEventsPerStream, maxBytesPerStream })
   const connection = new Connection(client, timeout)
   const keys = new Keys(prefix)
-  const ownership = new RedisOwnership(connection, keys, { address, key, lease })
+  const settings = new SettingsCheck()
+  const ownership = new RedisOwnership(connection, keys, { address, key, lease, settings })
+  // A connection of its own: sessions do not wait for large tasks.
+  const tasks = new RedisTaskStore(new Connection(client, timeout), keys, {
+    ...options.tasks,
+    lease,
+    settings,
+  })
   const reading = new Connection(client, timeout)
   const changes = new ChangeStream(connection, reading, keys, timeout)
   const limits = { maxEvents: maxEventsPerStream, maxBytes: maxBytesPerStream }
@@ -70,18 +91,27 @@ export function redis(client: RedisClient, options: RedisOptions = {}): RedisSto
     sessions: new RedisSessionStore(connection, keys, ownership),
     events: new RedisEventStore(connection, keys, limits),
     changes: redisChanges(changes, connection),
-    close: () => ownership.close(),
+    tasks,
+    async close() {
+      tasks.close()
+      await ownership.close()
+    },
   }
 }
 
 /** Options may be written in JavaScript. */
-function check(options: RedisOptions): void {
+function checkNames(where: string, options: object, known: ReadonlySet<string>): void {
   for (const name of Object.keys(options))
-    if (!NAMES.has(name)) {
-      const known = [...NAMES].join(', ')
-      const error = new TypeError(`redis: unknown option "${name}"; the options are ${known}`)
+    if (!known.has(name)) {
+      const names = [...known].join(', ')
+      const error = new TypeError(`${where}: unknown option "${name}"; the options are ${names}`)
       throw Object.assign(error, { code: 'UNKNOWN_OPTION' })
     }
+}
+
+function check(options: RedisOptions): void {
+  checkNames('redis', options, NAMES)
+  checkNames('redis: "tasks"', options.tasks ?? {}, TASK_NAMES)
   const { address, key } = options
   if (address !== undefined && !isAddress(address))
     throw new TypeError(

@@ -3,8 +3,27 @@ import { asPairs, asText } from './replies.js'
 
 const OLDEST = 7
 
+/** Warns once of settings of Redis that can lose data, however many stores use it. */
+export class SettingsCheck {
+  #checked = false
+
+  async warn(
+    connection: Connection,
+    report: (entry: { level: 'warning'; message: string; error?: unknown }) => void,
+  ): Promise<void> {
+    if (this.#checked) return
+    this.#checked = true
+    try {
+      for (const message of await settingsWarnings(connection))
+        report({ level: 'warning', message })
+    } catch (error) {
+      report({ level: 'warning', message: 'The settings of Redis could not be checked', error })
+    }
+  }
+}
+
 /** What in the settings of Redis can lose data, as sentences. */
-export async function settingsWarnings(connection: Connection): Promise<string[]> {
+async function settingsWarnings(connection: Connection): Promise<string[]> {
   const info = asText(await connection.command(['INFO', 'server'])) ?? ''
   const warnings = versionWarnings(info)
   const settings = new Map<string, unknown>()
@@ -16,11 +35,11 @@ export async function settingsWarnings(connection: Connection): Promise<string[]
   const appendfsync = asText(settings.get('appendfsync'))
   if (policy !== undefined && policy !== 'noeviction')
     warnings.push(
-      `Redis has "maxmemory-policy ${policy}": it may evict sessions. Set it to noeviction`,
+      `Redis has "maxmemory-policy ${policy}": it may evict sessions and tasks. Set it to noeviction`,
     )
   if (appendonly !== undefined && appendonly !== 'yes')
     warnings.push(
-      `Redis has "appendonly ${appendonly}": a restart may lose sessions. Set it to yes`,
+      `Redis has "appendonly ${appendonly}": a restart may lose sessions and tasks. Set it to yes`,
     )
   else if (appendfsync !== undefined && appendfsync !== 'always')
     warnings.push(

@@ -1,0 +1,137 @@
+import type { Connection } from './connection.js'
+import type { Keys } from './keys.js'
+import { asList, asPairs, asText } from './replies.js'
+import { READ_CHANGES } from './task-scripts.js'
+
+/** Milliseconds between two looks at the log of changes; while Redis cannot be reached, they double up to the slowest. */
+const INTERVAL = 250
+const SLOWEST = 5000
+/** Maximum changes that are read at a time. */
+const COUNT = 1000
+
+export interface TaskChangesListener {
+  /** Another process has changed a task, or it can be claimed. */
+  changed(name: string): void
+  /** Any task may have changed. */
+  missed(): void
+  /** The lease of a process has ended. */
+  late(): void
+  /** Nothing can be learned at present. Called once, until something can be again. */
+  failed(error: unknown): void
+}
+
+/** Learns what other processes change. */
+export class TaskChanges {
+  readonly #connection: Connection
+  readonly #keys: Keys
+  /** The name of this process in the log: its own changes are not reported. */
+  readonly writer = crypto.randomUUID()
+  #listener: TaskChangesListener | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #failures = 0
+  #looking = false
+  /** Whether to look again, since something may have changed after the last look. */
+  #again = false
+  /** The last change that was read: its id in the log, and its number. Undefined at the start. */
+  #last: { readonly id: string; readonly number: number } | undefined
+
+  constructor(connection: Connection, keys: Keys) {
+    this.#connection = connection
+    this.#keys = keys
+  }
+
+  /** Looks for changes from now on. */
+  start(listener: TaskChangesListener): void {
+    this.#listener = listener
+    this.#last = undefined
+    this.look()
+  }
+
+  stop(): void {
+    this.#listener = undefined
+    clearTimeout(this.#timer)
+  }
+
+  /** Looks now: something may have changed. */
+  look(): void {
+    clearTimeout(this.#timer)
+    this.#again = true
+    if (!this.#looking) void this.#lookRepeatedly()
+  }
+
+  async #lookRepeatedly(): Promise<void> {
+    this.#looking = true
+    while (this.#again) {
+      this.#again = false
+      await this.#look()
+    }
+    this.#looking = false
+    if (this.#listener === undefined) return
+    this.#timer = setTimeout(() => this.look(), Math.min(SLOWEST, INTERVAL * 2 ** this.#failures))
+    // Not in every runtime: lets the process exit.
+    ;(this.#timer as { unref?: () => void }).unref?.()
+  }
+
+  async #look(): Promise<void> {
+    try {
+      for (let more = true; more;) more = await this.#read()
+      this.#failures = 0
+    } catch (error) {
+      // What is missed meanwhile is found by its number.
+      if (this.#failures === 0) this.#listener?.failed(error)
+      this.#failures = Math.min(this.#failures + 1, 10)
+    }
+  }
+
+  /** Reads the next changes. Returns whether there may be more. */
+  async #read(): Promise<boolean> {
+    const last = this.#last
+    const parameters = [last?.id ?? '', String(COUNT)]
+    const reply = asList(await this.#connection.run(READ_CHANGES, this.#keys.tasks, parameters))
+    const listener = this.#listener
+    if (listener === undefined) return false
+    // It was started again meanwhile.
+    if (this.#last !== last) return true
+    const entries = asList(reply[1])
+    if (last === undefined) {
+      this.#last = { id: '0', number: 0, ...entries.map(changeOf)[0] }
+      // Something may have changed between what the listener has read and the start.
+      listener.missed()
+    } else this.#tell(entries.map(changeOf), last.number, listener)
+    if (Number(reply[0]) > 0) listener.late()
+    return last !== undefined && entries.length >= COUNT
+  }
+
+  #tell(changes: readonly Change[], before: number, listener: TaskChangesListener): void {
+    let number = before
+    let missed = false
+    for (const change of changes) {
+      if (change.number !== ++number) missed = true
+      number = change.number
+      this.#last = change
+    }
+    // The log was cut, or Redis has lost it.
+    if (missed) return listener.missed()
+    const names = changes.filter(({ writer }) => writer !== this.writer).map(({ name }) => name)
+    for (const name of new Set(names)) listener.changed(name)
+  }
+}
+
+interface Change {
+  readonly id: string
+  readonly number: number
+  readonly name: string
+  readonly writer: string
+}
+
+function changeOf(entry: unknown): Change {
+  const [id, fields] = asList(entry)
+  const pairs = asPairs(fields)
+  const text = (field: string) => asText(pairs.get(field)) ?? ''
+  return {
+    id: asText(id) ?? '0',
+    number: Number(text('n')),
+    name: text('t'),
+    writer: text('w'),
+  }
+}

@@ -1,0 +1,319 @@
+import type {
+  ClaimedTask,
+  NewTask,
+  StoredTask,
+  StoreReport,
+  TaskChange,
+  TaskStore,
+} from '../task-store.js'
+import { type Connection, RedisUnavailableError } from './connection.js'
+import type { Keys } from './keys.js'
+import { asList, asText, asTexts } from './replies.js'
+import { type Script, whole } from './script.js'
+import type { SettingsCheck } from './settings.js'
+import { TaskChanges } from './task-changes.js'
+import { CHANGE, CLAIM, CREATE, RELEASE, RENEW, UNDO } from './task-scripts.js'
+
+export interface RedisTaskOptions {
+  /** Maximum number of tasks (default 10,000). */
+  maxTasks?: number
+  /** Maximum bytes of all tasks (default 64 MiB). */
+  maxBytes?: number
+  /** Maximum number of tasks of one principal (default 1000); callers without authentication count as one. */
+  maxTasksPerOwner?: number
+  /** Maximum bytes of the tasks of one principal (default 16 MiB). */
+  maxBytesPerOwner?: number
+}
+
+interface RedisTaskStoreOptions extends RedisTaskOptions {
+  /** Milliseconds. */
+  lease: number
+  settings: SettingsCheck
+}
+
+const MIB = 1024 * 1024
+/** About how many bytes of tasks are claimed at a time. */
+const CLAIMED_BYTES = 8 * MIB
+/** Maximum names of tasks of which it is unknown whether they were created. Others expire. */
+const MAX_DOUBTFUL = 10_000
+
+interface Listener {
+  readonly changed: (name: string) => void
+  readonly missed: () => void
+}
+
+/**
+ * Stores tasks in Redis for any number of processes. A claim lasts as long as the lease of its process, which is renewed
+ * for all of its claims at once.
+ */
+export class RedisTaskStore implements TaskStore {
+  readonly shared = true
+  readonly #connection: Connection
+  readonly #keys: Keys
+  readonly #lease: number
+  readonly #limits: readonly string[]
+  readonly #settings: SettingsCheck
+  readonly #changes: TaskChanges
+  readonly #listeners = new Set<Listener>()
+  readonly #worker = crypto.randomUUID()
+  /** Names of the tasks that this process has claimed. */
+  readonly #held = new Set<string>()
+  /** Names of tasks that may have been created, though Redis has not replied. Nobody knows their ids. */
+  readonly #doubtful = new Set<string>()
+  /** Names that were claimed when the lease was last renewed, but not known to be. */
+  #unknown: ReadonlySet<string> = new Set()
+  /** How many more times the lease is renewed because claims may be unknown. */
+  #unsure = 0
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #renewing: Promise<void> | undefined
+  #report: StoreReport = () => {}
+  #failed = false
+
+  constructor(connection: Connection, keys: Keys, options: RedisTaskStoreOptions) {
+    const { maxTasks = 10_000, maxTasksPerOwner = 1000, lease, settings } = options
+    const { maxBytes = 64 * MIB, maxBytesPerOwner = 16 * MIB } = options
+    const limits = { maxTasks, maxBytes, maxTasksPerOwner, maxBytesPerOwner }
+    for (const [option, value] of Object.entries(limits))
+      if (!(Number.isFinite(value) && value >= 1))
+        throw new TypeError(
+          `redis: "tasks.${option}" must be a number of 1 or more, not ${String(value)}`,
+        )
+    this.#connection = connection
+    this.#keys = keys
+    this.#lease = lease
+    this.#settings = settings
+    this.#limits = Object.values(limits).map(String)
+    this.#changes = new TaskChanges(connection, keys)
+  }
+
+  open(report: StoreReport = () => {}): void {
+    this.#report = report
+    void this.#settings.warn(this.#connection, report)
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#connection.close()
+  }
+
+  async create(task: NewTask): Promise<boolean> {
+    const { name, owner, expires, runnable, claimed, state, entries } = task
+    const worker = claimed && runnable ? this.#worker : ''
+    const parameters = [
+      name,
+      owner,
+      // Clocks may differ: it lives as long by that of Redis.
+      whole(expires - Date.now()),
+      String(expires),
+      flag(runnable),
+      worker,
+      whole(this.#lease),
+      this.#changes.writer,
+      ...this.#limits,
+      state,
+      ...entries,
+    ]
+    try {
+      const created = Number(await this.#run(CREATE, parameters)) === 1
+      if (created && worker !== '') this.#hold(name)
+      return created
+    } catch (error) {
+      this.#doubt(name, error)
+      throw error
+    }
+  }
+
+  async get(name: string): Promise<StoredTask | undefined> {
+    const key = `${this.#keys.tasks[0]}${name}`
+    const command = ['HMGET', key, 'o', 'e', 'r', 'v', 's']
+    const [owner, expires, runnable, version, state] = asTexts(
+      await this.#connection.command(command, key),
+    )
+    if (owner === undefined || state === undefined) return undefined
+    return {
+      name,
+      owner,
+      expires: Number(expires),
+      runnable: runnable === '1',
+      version: Number(version),
+      state,
+    }
+  }
+
+  async change(
+    name: string,
+    version: number,
+    { state, runnable, append = [], clear = false, release = false }: TaskChange,
+  ): Promise<'changed' | 'conflict' | 'full'> {
+    const outcome = asText(
+      await this.#run(CHANGE, [
+        name,
+        String(version),
+        flag(runnable),
+        flag(clear),
+        flag(release),
+        this.#changes.writer,
+        ...this.#limits,
+        state,
+        ...(clear ? [] : append),
+      ]),
+    )
+    if (outcome !== 'changed') return outcome === 'full' ? 'full' : 'conflict'
+    if (!runnable || release) this.#held.delete(name)
+    for (const { changed } of this.#listeners) changed(name)
+    return 'changed'
+  }
+
+  async claim(limit: number): Promise<readonly ClaimedTask[]> {
+    const parameters = [this.#worker, whole(this.#lease), String(limit), String(CLAIMED_BYTES)]
+    let reply: unknown
+    try {
+      reply = await this.#run(CLAIM, parameters)
+    } catch (error) {
+      if (error instanceof RedisUnavailableError) this.#unsure = 2
+      this.#keepRenewing()
+      throw error
+    }
+    const tasks = asList(reply).map(claimedOf)
+    for (const { name } of tasks) this.#hold(name)
+    return tasks
+  }
+
+  async release(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    await this.#renewing
+    await this.#run(RELEASE, [this.#worker])
+    this.#held.clear()
+  }
+
+  subscribe(changed: (name: string) => void, missed: () => void = () => {}): () => void {
+    const listener = { changed, missed }
+    this.#listeners.add(listener)
+    if (this.#listeners.size === 1)
+      this.#changes.start({
+        changed: (name) => this.#tell((each) => each.changed(name)),
+        missed: () => this.#tell((each) => each.missed()),
+        late: () => void this.#reap(),
+        failed: (error) => {
+          const message = 'Changes of tasks cannot be read from Redis; it is tried again'
+          this.#report({ level: 'error', message, error })
+        },
+      })
+    return () => {
+      this.#listeners.delete(listener)
+      if (this.#listeners.size === 0) this.#changes.stop()
+    }
+  }
+
+  /** Learns now what other processes have changed, instead of somewhat later. */
+  look(): void {
+    if (this.#listeners.size > 0) this.#changes.look()
+  }
+
+  /** Lets the tasks of a process be claimed whose lease has ended. */
+  async #reap(): Promise<void> {
+    await this.#renew()
+    if (!this.#failed) this.look()
+  }
+
+  #tell(each: (listener: Listener) => void): void {
+    for (const listener of this.#listeners) each(listener)
+  }
+
+  #run(script: Script, parameters: readonly string[]): Promise<unknown> {
+    return this.#connection.run(script, this.#keys.tasks, parameters)
+  }
+
+  #hold(name: string): void {
+    this.#held.add(name)
+    this.#keepRenewing()
+  }
+
+  /** A task that may have been created without anybody knowing its id is deleted when Redis can be reached. */
+  #doubt(name: string, error: unknown): void {
+    if (!(error instanceof RedisUnavailableError) || this.#doubtful.size >= MAX_DOUBTFUL) return
+    this.#doubtful.add(name)
+    this.#keepRenewing()
+  }
+
+  get #needsLease(): boolean {
+    return this.#held.size > 0 || this.#doubtful.size > 0 || this.#unsure > 0
+  }
+
+  /** Renews three times per lease, more often while that fails. */
+  #keepRenewing(): void {
+    if (this.#timer !== undefined) return
+    const wait = this.#failed ? Math.min(this.#lease / 6, 1000) : this.#lease / 3
+    this.#timer = setTimeout(() => {
+      void this.#renew().finally(() => {
+        if (this.#timer === undefined) return
+        this.#timer = undefined
+        if (this.#needsLease) this.#keepRenewing()
+      })
+    }, wait)
+    // Not in every runtime: lets the process exit.
+    ;(this.#timer as { unref?: () => void }).unref?.()
+  }
+
+  #renew(): Promise<void> {
+    this.#renewing ??= this.#renewOnce().finally(() => (this.#renewing = undefined))
+    return this.#renewing
+  }
+
+  async #renewOnce(): Promise<void> {
+    const before = [...this.#held]
+    try {
+      const reply = await this.#run(RENEW, [this.#worker, whole(this.#lease)])
+      const held = new Set(asTexts(reply).map((name) => name ?? ''))
+      for (const name of before) if (!held.has(name)) this.#lost(name)
+      await this.#undo(held)
+      this.#failed = false
+    } catch (error) {
+      if (!this.#failed) {
+        const message = 'The lease of this process on its tasks could not be renewed in Redis'
+        this.#report({ level: 'error', message, error })
+      }
+      this.#failed = true
+    }
+  }
+
+  /** Its task was cancelled, has expired, or has been taken over: the listener finds out. */
+  #lost(name: string): void {
+    if (this.#held.delete(name)) this.#tell((each) => each.changed(name))
+  }
+
+  /** Gives back what was created or claimed by a command whose reply was lost. */
+  async #undo(held: ReadonlySet<string>): Promise<void> {
+    const created = [...this.#doubtful]
+    const unknown = [...held].filter((name) => !this.#held.has(name) && !this.#doubtful.has(name))
+    // A reply may be on its way: what is unknown twice is not known.
+    const claimed = unknown.filter((name) => this.#unknown.has(name))
+    this.#unknown = new Set(unknown)
+    if (created.length + claimed.length > 0) {
+      const parameters = [this.#worker, String(created.length), ...created, ...claimed]
+      await this.#run(UNDO, parameters)
+    }
+    for (const name of created) this.#doubtful.delete(name)
+    this.#unsure = Math.max(0, this.#unsure - 1)
+  }
+}
+
+function flag(value: boolean): string {
+  return value ? '1' : '0'
+}
+
+function claimedOf(reply: unknown): ClaimedTask {
+  const [name = '', owner = '', expires, version, state = ''] = asTexts(reply)
+  const entries = asTexts(asList(reply)[5]).map((entry) => entry ?? '')
+  return {
+    name,
+    owner,
+    expires: Number(expires),
+    runnable: true,
+    version: Number(version),
+    state,
+    entries,
+  }
+}
