@@ -55,8 +55,8 @@ export class IncomingCalls implements CallHost {
   readonly #pending: Budget
   /** Calls without a response, by id. Created on first use: most calls get their response synchronously. */
   #open: Map<Id, IncomingRequest> | undefined
-  /** Queued calls: their handlers have not been started. */
-  #waiting: Set<IncomingRequest> | undefined
+  /** Queued calls, and what starts them where they were received: not where another call has made room for them. */
+  #waiting: Map<IncomingRequest, ((start: () => void) => void) | undefined> | undefined
   /** Handlers that have not returned, except those that are parked or whose call was cancelled. */
   #running = 0
   #idle: (() => void)[] = []
@@ -85,11 +85,10 @@ export class IncomingCalls implements CallHost {
     // Calls start in the order of arrival: after a queued call, all others are queued.
     const mayStart = (this.#waiting?.size ?? 0) === 0 && this.#hasRoom()
     if (mayStart || this.#isUrgent(request)) return this.#start(call)
-    call.within = this.#options.capture?.()
     this.#charge(call)
     this.#register(call)
-    this.#waiting ??= new Set()
-    this.#waiting.add(call)
+    this.#waiting ??= new Map()
+    this.#waiting.set(call, this.#options.capture?.())
   }
 
   /**
@@ -207,7 +206,7 @@ export class IncomingCalls implements CallHost {
   }
 
   #forgetWaiting(): void {
-    for (const call of this.#waiting ?? []) this.#release(call)
+    for (const call of this.#waiting?.keys() ?? []) this.#release(call)
     this.#waiting?.clear()
   }
 
@@ -274,11 +273,11 @@ export class IncomingCalls implements CallHost {
 
   /** Starts queued calls, as many as may run. */
   startWaiting(): void {
-    for (const call of this.#waiting ?? []) {
+    for (const [call, within] of this.#waiting ?? []) {
       if (!this.#hasRoom()) return
       this.#waiting?.delete(call)
-      if (call.within === undefined) this.#start(call)
-      else call.within(() => this.#start(call))
+      if (within === undefined) this.#start(call)
+      else within(() => this.#start(call))
     }
   }
 

@@ -30,8 +30,6 @@ export class IncomingRequest implements SentResponse {
   result: unknown
   error: RpcError | undefined
   observed: CallObserver | undefined
-  /** Starts it where it was received, if it was queued: not where another call has made room for it. */
-  within: ((start: () => void) => void) | undefined
   readonly #exchange: Exchange
   readonly #calls: CallHost
   #controller: AbortController | undefined
