@@ -44,11 +44,12 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
     closing ??= (async () => {
       const end = Date.now() + deadline
       // Other processes may pass requests on to this one until they know that it has no sessions any more.
-      if (!endpoint.isShared) node.stop()
+      if (endpoint.isShared) node.retire()
+      else void node.stop()
       await endpoint.close(deadline)
       if (endpoint.isShared && deadline > 0)
         await new Promise((resolve) => setTimeout(resolve, Math.min(deadline, HANDOVER)))
-      node.stop()
+      await node.stop()
       // The last responses need a moment to be sent.
       await node.closed(Math.max(end - Date.now(), Math.min(deadline, FLUSH_TIMEOUT)))
     })()

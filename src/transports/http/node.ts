@@ -44,6 +44,7 @@ export class NodeServer {
   readonly #server: Server
   /** With TLS connections before the end of their handshake, which Node's HTTP server does not track. */
   readonly #connections = new Set<Socket>()
+  #retiring = false
 
   private constructor(server: Server) {
     this.#server = server
@@ -76,9 +77,11 @@ export class NodeServer {
       handshakeTimeout: headersTimeout,
     }
     const unsentResponses = new UnsentResponses(maxUnsentBytes)
-    const listener = inTurn((request: IncomingMessage, response: ServerResponse) =>
-      endpoint.handle(new NodeContext(request, response, unsentResponses, false)),
-    )
+    let isRetiring = () => false
+    const listener = inTurn((request: IncomingMessage, response: ServerResponse) => {
+      if (isRetiring()) response.shouldKeepAlive = false
+      endpoint.handle(new NodeContext(request, response, unsentResponses, false))
+    })
     const server =
       tls === undefined
         ? createHttpServer(settings, listener)
@@ -87,6 +90,7 @@ export class NodeServer {
     server.maxHeadersCount = 0
     server.setTimeout(inactivityTimeout)
     const made = new NodeServer(server)
+    isRetiring = () => made.#retiring
     return new Promise((resolve, reject) => {
       // While it listens, an error is one of a connection that was not accepted. Without a listener it would be thrown.
       server.on('error', (error: NodeJS.ErrnoException) => {
@@ -101,18 +105,29 @@ export class NodeServer {
     return (this.#server.address() as AddressInfo).port // not a string: it listens on a port
   }
 
+  /** Ends each connection with its next response, so that a load balancer does not use it again. */
+  retire(): void {
+    this.#retiring = true
+  }
+
   /** Accepts no new connections, and closes idle ones. */
-  stop(): void {
+  async stop(): Promise<void> {
+    this.retire()
+    await received()
     this.#server.close()
     this.#server.closeIdleConnections()
   }
 
   /** Resolves when the last connection is closed; after `deadline` milliseconds the rest are destroyed. */
-  closed(deadline: number): Promise<void> {
+  async closed(deadline: number): Promise<void> {
+    this.retire()
+    await received()
     return new Promise((resolve) => {
       const idle = setInterval(() => {
-        this.#server.closeIdleConnections()
-        this.#closeSilentConnections()
+        void received().then(() => {
+          this.#server.closeIdleConnections()
+          this.#closeSilentConnections()
+        })
       }, 20)
       const timer = setTimeout(() => {
         this.#server.closeAllConnections()
@@ -133,6 +148,11 @@ export class NodeServer {
     if ('bun' in process.versions) return
     for (const socket of this.#connections) if (socket.bytesRead === 0) socket.destroy()
   }
+}
+
+/** After the connections and requests that have arrived were read: those that are closed unread look like failures to a load balancer. */
+function received(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void

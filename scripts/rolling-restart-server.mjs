@@ -1,0 +1,49 @@
+// One of the processes of rolling-restart.mjs.   PORT=… REDIS_URL=… node scripts/rolling-restart-server.mjs
+import { createClient } from 'redis'
+import { listen } from '../dist/http.js'
+import { createServer, resource, tool } from '../dist/index.js'
+import { redis } from '../dist/redis.js'
+
+const { PORT, REDIS_URL } = process.env
+const contents = createClient({ url: REDIS_URL })
+contents.on('error', (error) => console.error(error.message))
+await contents.connect()
+
+const echo = tool({
+  name: 'echo',
+  input: { type: 'object', properties: { number: { type: 'number' } }, required: ['number'] },
+  run: ({ number }) => String(number),
+})
+/** Changes what all processes read, and announces it. The result is its new number. */
+const change = tool({
+  name: 'change',
+  input: { type: 'object', properties: { uri: { type: 'string' } }, required: ['uri'] },
+  async run({ uri }) {
+    const number = await contents.incr(uri)
+    if (uri === 'note://tools') server.tools.changed()
+    else server.updated(uri)
+    return String(number)
+  },
+})
+const note = resource({
+  uri: 'note://{name}',
+  name: 'note',
+  read: async ({ name }) => (await contents.get(`note://${name}`)) ?? '0',
+})
+const server = createServer({
+  name: 'rolling',
+  version: '1.0.0',
+  tools: [echo, change],
+  resources: [note],
+})
+const stores = redis(createClient({ url: REDIS_URL }), {
+  prefix: 'rolling',
+  address: '127.0.0.1',
+  key: 'a key that all processes of this script share',
+})
+const listening = await listen(server, { port: Number(PORT), stores })
+console.log(listening.url)
+process.once('SIGTERM', async () => {
+  await listening.close()
+  await contents.close()
+})
