@@ -129,7 +129,9 @@ async function countingFetch(url, init) {
     if (response.ok || response.status === 405) return response
     const after = Number(response.headers.get('retry-after') ?? Number.NaN)
     if (response.status !== 503 || !(after >= 0)) {
-      fail(`${init?.method ?? 'GET'} got ${response.status}${response.status === 503 ? ' without Retry-After' : ''}`)
+      fail(
+        `${init?.method ?? 'GET'} got ${response.status}${response.status === 503 ? ' without Retry-After' : ''}`,
+      )
       return response
     }
     counts.unavailable++
@@ -236,15 +238,14 @@ async function ownListener(url, uri) {
     read: async (what) => (await client.readResource(what, { fresh: true })).contents[0].text,
     call: async (number) => textOf(await client.callTool('echo', { number })),
   })
-  const heard = (what) => ({ missed }) => {
-    if (missed && what === TOOLS) counts.missed++
-    void listener.changed(what)
-  }
+  const heard =
+    (what) =>
+    ({ missed }) => {
+      if (missed && what === TOOLS) counts.missed++
+      void listener.changed(what)
+    }
   client.on('unsubscribed', ({ error }) => fail(`a subscription was ended: ${error.message}`))
-  await Promise.all([
-    client.subscribe(uri, heard(uri)),
-    client.watch('tools', heard(TOOLS)),
-  ])
+  await Promise.all([client.subscribe(uri, heard(uri)), client.watch('tools', heard(TOOLS))])
   listener.close = () => client.close()
   return listener
 }
@@ -316,7 +317,13 @@ async function settle(listeners, { newest }) {
   }
   for (const { name, trace, uri, known } of late) {
     fail(`a change was lost for ${name}`)
-    console.error(performance.now() | 0, uri, [...known], [...newest].filter(([each]) => each === uri || each === TOOLS), trace)
+    console.error(
+      performance.now() | 0,
+      uri,
+      [...known],
+      [...newest].filter(([each]) => each === uri || each === TOOLS),
+      trace,
+    )
   }
 }
 
@@ -381,7 +388,9 @@ async function run() {
       await settle(listeners, publisher)
     }
     const seconds = Math.round((performance.now() - begun) / 1000)
-    console.log(`round ${round}: all processes were restarted (${seconds} s, ${counts.calls} calls)`)
+    console.log(
+      `round ${round}: all processes were restarted (${seconds} s, ${counts.calls} calls)`,
+    )
   }
   stopping = true
   await Promise.all(running)

@@ -809,6 +809,25 @@ describe('closing', () => {
     await listening.close(2 ** 31 - 1)
     silent.destroy()
   })
+
+  it('responds to a request that arrives some time after its connection', async () => {
+    const listening = await listen(servedOverHttp().server, { port: 0 })
+    const late = connect(listening.port, '127.0.0.1').on('error', () => {})
+    let received = ''
+    late.on('data', (chunk) => (received += String(chunk)))
+    await once(late, 'connect')
+    expect((await send(listening.url, echo('x'))).status).toBe(200)
+    // Time stands still, so that however long this takes, the connection is a new one.
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(0)
+    const closing = listening.close(2 ** 31 - 1)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    late.write(`GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:${listening.port}\r\n\r\n`)
+    await once(late, 'close')
+    clock.mockRestore()
+    await closing
+    expect(received).toMatch(/^HTTP\/1.1 503 /)
+    expect(received).toMatch(/^connection: close\r$/im)
+  })
 })
 
 describe('https', () => {

@@ -1,9 +1,11 @@
+import { createClient } from 'redis'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Server, createServer, resource, tool } from '../../src/index.js'
 import { tokens } from '../../src/http.js'
+import { redis as redisStores } from '../../src/redis.js'
 import { InitializedSession, POST, message, send } from '../http/caller.js'
 import { Gate, servedOverHttp } from '../http/served.js'
-import { Cluster } from './cluster.js'
+import { Cluster, KEY } from './cluster.js'
 import { commanding, hasRedis, newPrefix, sharedServer } from './redis-server.js'
 
 /* Several processes that serve the sessions of one another; each `start` here is one. */
@@ -99,6 +101,43 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
     own.disconnect()
     await until(() => expect([a.openResponses, b.openResponses]).toEqual([0, 0]))
     expect(ended.get('x')).toBe('done')
+  })
+
+  it('wait for the responses of a process that is shutting down, and has no lease any more', async () => {
+    newCluster()
+    const gate = new Gate()
+    const a = await cluster.start(where('a', gate))
+    const client = createClient({ url: redis.url })
+    const stores = redisStores(client, {
+      prefix: cluster.prefix,
+      address: '127.0.0.1',
+      key: KEY,
+      // Half of it passes before the first check, and two seconds before a process is given up.
+      lease: 2000,
+    })
+    const { ownership } = stores.sessions
+    if (ownership === undefined) throw new Error('sessions are not shared')
+    const checked = vi.spyOn(ownership, 'isAlive').mockImplementation(() => {
+      gate.open('a')
+      return Promise.resolve(false)
+    })
+    const b = await cluster.start(where('b'), { stores })
+    const session = await InitializedSession.open(a.url, NEWEST)
+    const { json } = await session.at(b.url).request('tools/call', { name: 'wait' })
+    expect(json).toMatchObject(said('waited at a'))
+    expect(checked).toHaveBeenCalled()
+  })
+
+  it('end connections while they shut down, so that a load balancer does not use them again', async () => {
+    newCluster()
+    const a = await cluster.start(where('a'))
+    const post = () => fetch(a.url, { method: 'POST', headers: POST, body: message('ping', {}, 1) })
+    const connection = async () => (await post()).headers.get('connection')
+    expect(await connection()).toBe('keep-alive')
+    const closing = a.close()
+    const refused = await post()
+    expect([refused.status, refused.headers.get('connection')]).toEqual([503, 'close'])
+    await closing
   })
 
   it('pass large responses on', async () => {

@@ -40,6 +40,9 @@ const MIN_SILENCE = 45_000
 const NOT_CONNECTED =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused)$/
 
+/** Milliseconds, at most, for a process that is shutting down, and has no lease any more, to respond to what it has received. */
+const FAREWELL = 2000
+
 interface Forward {
   readonly process: string
   readonly isStream: boolean
@@ -111,23 +114,23 @@ export class Forwarder {
   #watch(): void {
     if (this.#watching !== undefined) return
     const { ownership } = this.#options
-    this.#watching = setTimeout(() => {
+    this.#watching = timer(ownership.lease / 2, () => {
       void this.#abortLost(ownership).finally(() => {
         this.#watching = undefined
         if (this.#forwards.size > 0) this.#watch()
       })
-    }, ownership.lease / 2)
-    // Not in every runtime: lets the process exit.
-    ;(this.#watching as { unref?: () => void }).unref?.()
+    })
   }
 
-  async #abortLost(ownership: Pick<SessionOwnership, 'isAlive'>): Promise<void> {
+  async #abortLost(ownership: Pick<SessionOwnership, 'isAlive' | 'lease'>): Promise<void> {
+    const lost = new Set<string>()
     for (const process of new Set(Array.from(this.#forwards, (each) => each.process))) {
       // Where that cannot be told, it may still be alive.
-      const isAlive = await ownership.isAlive(process).catch(() => true)
-      if (isAlive) continue
-      for (const each of this.#forwards) if (each.process === process) each.abort(LEASE_ENDED)
+      if (!(await ownership.isAlive(process).catch(() => true))) lost.add(process)
     }
+    if (lost.size === 0) return
+    await new Promise<void>((resolve) => timer(Math.min(FAREWELL, ownership.lease), resolve))
+    for (const each of this.#forwards) if (lost.has(each.process)) each.abort(LEASE_ENDED)
   }
 
   async #forward(
@@ -185,6 +188,13 @@ export class Forwarder {
     const message = `A request was passed on to the process at ${address}, which has failed`
     this.#options.report({ level: 'warning', message, error })
   }
+}
+
+function timer(milliseconds: number, expired: () => void): ReturnType<typeof setTimeout> {
+  const started = setTimeout(expired, milliseconds)
+  // Not in every runtime: lets the process exit.
+  ;(started as { unref?: () => void }).unref?.()
+  return started
 }
 
 const SILENT = new Error('The other process has sent nothing for too long')

@@ -39,17 +39,20 @@ export interface Listening extends AsyncDisposable {
   close(deadline?: number): Promise<void>
 }
 
+/** Milliseconds in which the first request of a connection arrives: a busy load balancer may connect some time before it sends. */
+const SILENCE = 500
+
 /** A listening Node HTTP server. */
 export class NodeServer {
   readonly #server: Server
-  /** With TLS connections before the end of their handshake, which Node's HTTP server does not track. */
-  readonly #connections = new Set<Socket>()
+  /** With the time of each, and TLS connections before the end of their handshake, which Node's HTTP server does not track. */
+  readonly #connections = new Map<Socket, number>()
   #retiring = false
 
   private constructor(server: Server) {
     this.#server = server
     server.on('connection', (socket: Socket) => {
-      this.#connections.add(socket)
+      this.#connections.set(socket, performance.now())
       socket.once('close', () => this.#connections.delete(socket))
     })
   }
@@ -131,7 +134,7 @@ export class NodeServer {
       }, 20)
       const timer = setTimeout(() => {
         this.#server.closeAllConnections()
-        for (const socket of this.#connections) socket.destroy()
+        for (const socket of this.#connections.keys()) socket.destroy()
       }, deadline)
       const done = () => {
         clearInterval(idle)
@@ -146,7 +149,9 @@ export class NodeServer {
   /** Node does not treat a connection without any request as idle. (Bun has no `bytesRead`.) */
   #closeSilentConnections(): void {
     if ('bun' in process.versions) return
-    for (const socket of this.#connections) if (socket.bytesRead === 0) socket.destroy()
+    const before = performance.now() - SILENCE
+    for (const [socket, since] of this.#connections)
+      if (socket.bytesRead === 0 && since < before) socket.destroy()
   }
 }
 
