@@ -20,6 +20,8 @@ import {
 const FLUSH_TIMEOUT = 100
 /** Milliseconds for requests that other processes have passed on before they knew that sessions have moved. */
 const HANDOVER = 500
+/** Milliseconds, at the deadline, for responses to requests that a load balancer or another process has sent until the end. */
+const SHARED_FLUSH_TIMEOUT = 1000
 
 /** Serves MCP over HTTP on a port of this machine. */
 export async function listen(server: Server, options: ListenOptions = {}): Promise<Listening> {
@@ -51,7 +53,8 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
         await new Promise((resolve) => setTimeout(resolve, Math.min(deadline, HANDOVER)))
       await node.stop()
       // The last responses need a moment to be sent.
-      await node.closed(Math.max(end - Date.now(), Math.min(deadline, FLUSH_TIMEOUT)))
+      const flush = endpoint.isShared ? SHARED_FLUSH_TIMEOUT : FLUSH_TIMEOUT
+      await node.closed(Math.max(end - Date.now(), Math.min(deadline, flush)))
     })()
     return closing
   }
