@@ -2,6 +2,7 @@
 // Needs redis-server and nginx.
 //
 //   node scripts/rolling-restart.mjs [ROUNDS [SESSIONS [STREAMS]]]     3, 1000 and 200 by default
+//   VERBOSE=1 shows the logs of the processes, and keeps the folder with that of nginx.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -39,7 +40,12 @@ const children = []
 const failures = new Map()
 const counts = { calls: 0, reads: 0, changes: 0, unavailable: 0, reconnects: 0, missed: 0 }
 const delay = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds))
-let stopping = false
+const stop = new AbortController()
+
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
+process.on('exit', () => {
+  for (const child of children) child.kill()
+})
 
 function fail(what) {
   failures.set(what, (failures.get(what) ?? 0) + 1)
@@ -58,6 +64,7 @@ async function freePort() {
 /** Starts a program, and waits until its output contains a text. */
 async function start(program, args, ready, env = {}) {
   const child = spawn(program, args, {
+    // Warnings are expected. What must not happen is seen by the clients.
     stdio: ['ignore', 'pipe', process.env.VERBOSE === undefined ? 'ignore' : 'inherit'],
     env: { ...process.env, ...env },
   })
@@ -67,7 +74,7 @@ async function start(program, args, ready, env = {}) {
     once(child, 'exit').then(() => Promise.reject(new Error(`${program} has ended`))),
   ])
   ended.catch(() => {})
-  for (let output = ''; ready !== undefined && !output.includes(ready);)
+  for (let output = ''; !output.includes(ready);)
     output += (await Promise.race([once(child.stdout, 'data'), ended]))[0]
   child.stdout.resume()
   return child
@@ -101,26 +108,19 @@ http {
     server {
         listen 127.0.0.1:${port};
         client_max_body_size 4m;
+        proxy_http_version 1.1;
+        proxy_set_header Connection "";
+        proxy_set_header Host $host;
+        proxy_read_timeout 60s;
+        proxy_next_upstream error;
 
         location / {
             proxy_pass http://mcp;
-            proxy_http_version 1.1;
-            proxy_set_header Connection "";
-            proxy_set_header Host $host;
-            proxy_read_timeout 60s;
-            proxy_next_upstream error;
             proxy_intercept_errors on;
             error_page 503 = @again;
         }
 
-        location @again {
-            proxy_pass http://mcp;
-            proxy_http_version 1.1;
-            proxy_set_header Connection "";
-            proxy_set_header Host $host;
-            proxy_read_timeout 60s;
-            proxy_next_upstream error;
-        }
+        location @again { proxy_pass http://mcp; }
     }
 }`
 
@@ -177,7 +177,7 @@ class Listener {
   /** Calls at a steady rate, beginning at a random time. */
   async run() {
     await delay(Math.random() * CALL_INTERVAL)
-    while (!stopping) {
+    while (!stop.signal.aborted) {
       const number = ++this.calls
       await this.#attempt('call', async () => {
         const result = await this.#call(number)
@@ -351,7 +351,7 @@ async function run() {
   for (const name of ['body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']) await mkdir(join(folder, name))
   const configuration = join(folder, 'nginx.conf')
   await writeFile(configuration, nginxConf(port, ports))
-  await start('nginx', ['-c', configuration, '-p', folder, '-e', `${folder}/nginx.log`])
+  await start('nginx', ['-c', configuration, '-p', folder, '-e', `${folder}/nginx.log`], '')
   await reached(`http://127.0.0.1:${port}/healthz`)
 
   const url = `http://127.0.0.1:${port}/mcp`
@@ -380,7 +380,7 @@ async function run() {
       `round ${round}: all processes were restarted (${seconds} s, ${counts.calls} calls)`,
     )
   }
-  stopping = true
+  stop.abort()
   await Promise.all(running)
   for (const listener of listeners) listener.closed = true
   await Promise.all([writer.close(), ...listeners.map((listener) => listener.close())])
@@ -408,7 +408,7 @@ try {
   const [redis, ...others] = children
   await Promise.all(others.map(end))
   if (redis !== undefined) await end(redis)
-  if (process.env.KEEP === undefined) await rm(folder, { recursive: true, force: true })
+  if (process.env.VERBOSE === undefined) await rm(folder, { recursive: true, force: true })
   else console.log(folder)
 }
 for (const [what, count] of failures) console.error(`${count} × ${what}`)

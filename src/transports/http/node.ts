@@ -42,16 +42,21 @@ export interface Listening extends AsyncDisposable {
 /** Milliseconds in which the first request of a connection arrives: a busy load balancer may connect some time before it sends. */
 const SILENCE = 500
 
+/** Milliseconds, at most, in which the connections that wait are accepted. */
+const LAST_ACCEPT = 1000
+
 /** A listening Node HTTP server. */
 export class NodeServer {
   readonly #server: Server
   /** With the time of each, and TLS connections before the end of their handshake, which Node's HTTP server does not track. */
   readonly #connections = new Map<Socket, number>()
+  #accepted = 0
   #retiring = false
 
   private constructor(server: Server) {
     this.#server = server
     server.on('connection', (socket: Socket) => {
+      this.#accepted++
       this.#connections.set(socket, performance.now())
       socket.once('close', () => this.#connections.delete(socket))
     })
@@ -116,18 +121,27 @@ export class NodeServer {
   /** Accepts no new connections, and closes idle ones. */
   async stop(): Promise<void> {
     this.retire()
-    await received()
+    await this.#acceptAll()
     this.#server.close()
     this.#server.closeIdleConnections()
   }
 
+  /** The system resets connections that were not accepted when it stops listening. Node accepts one per turn of the event loop. */
+  async #acceptAll(): Promise<void> {
+    const end = performance.now() + LAST_ACCEPT
+    for (let idle = 0; idle < 2 && performance.now() < end; idle++) {
+      const before = this.#accepted
+      await received()
+      if (this.#accepted > before) idle = -1
+    }
+  }
+
   /** Resolves when the last connection is closed; after `deadline` milliseconds the rest are destroyed. */
-  async closed(deadline: number): Promise<void> {
+  closed(deadline: number): Promise<void> {
     this.retire()
-    await received()
     return new Promise((resolve) => {
       const idle = setInterval(() => {
-        void received().then(() => {
+        setImmediate(() => {
           this.#server.closeIdleConnections()
           this.#closeSilentConnections()
         })
@@ -155,7 +169,7 @@ export class NodeServer {
   }
 }
 
-/** After the connections and requests that have arrived were read: those that are closed unread look like failures to a load balancer. */
+/** After what has arrived was read: a connection that is closed with unread bytes is reset. */
 function received(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
