@@ -810,6 +810,23 @@ describe('closing', () => {
     silent.destroy()
   })
 
+  it('responds on connections that it has not accepted yet', async () => {
+    const listening = await listen(servedOverHttp().server, { port: 0 })
+    const { port } = listening
+    const sockets = Array.from({ length: 30 }, () => connect(port, '127.0.0.1'))
+    const responses = sockets.map(async (socket) => {
+      let received = ''
+      socket.on('data', (chunk) => (received += String(chunk)))
+      socket.write(`GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`)
+      await once(socket, 'close')
+      return received.slice(0, 12)
+    })
+    // The system has connected them; the server learns of that in the next turns of the event loop.
+    await new Promise<void>((resolve) => process.nextTick(resolve))
+    await listening.close()
+    expect(new Set(await Promise.all(responses))).toEqual(new Set(['HTTP/1.1 503']))
+  })
+
   it('responds to a request that arrives some time after its connection', async () => {
     const listening = await listen(servedOverHttp().server, { port: 0 })
     const late = connect(listening.port, '127.0.0.1').on('error', () => {})
