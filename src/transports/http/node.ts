@@ -43,7 +43,7 @@ export interface Listening extends AsyncDisposable {
 const SILENCE = 500
 
 /** Milliseconds, at most, in which the connections that wait are accepted. */
-const LAST_ACCEPT = 1000
+const LAST_ACCEPT = 5000
 
 /** A listening Node HTTP server. */
 export class NodeServer {
