@@ -69,7 +69,13 @@ export class RedisTaskStore implements TaskStore {
   #report: StoreReport = () => {}
   #failed = false
 
-  constructor(connection: Connection, keys: Keys, options: RedisTaskStoreOptions) {
+  /** `waiting` is a connection of its own, for commands that wait. */
+  constructor(
+    connection: Connection,
+    waiting: Connection,
+    keys: Keys,
+    options: RedisTaskStoreOptions,
+  ) {
     const { maxTasks = 10_000, maxTasksPerOwner = 1000, lease, settings } = options
     const { maxBytes = 64 * MIB, maxBytesPerOwner = 16 * MIB } = options
     const limits = { maxTasks, maxBytes, maxTasksPerOwner, maxBytesPerOwner }
@@ -83,7 +89,7 @@ export class RedisTaskStore implements TaskStore {
     this.#lease = lease
     this.#settings = settings
     this.#limits = Object.values(limits).map(String)
-    this.#changes = new TaskChanges(connection, keys)
+    this.#changes = new TaskChanges(connection, waiting, keys)
   }
 
   open(report: StoreReport = () => {}): void {
