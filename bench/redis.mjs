@@ -1,6 +1,6 @@
 // What Redis costs and gives: calls, events and tasks with it and without, in interleaved rounds, and what is left in it
 // after everything has expired. Exits with 1 if keys are left.
-//   node bench/redis.mjs [--rounds 5] [--calls 10000] [--progress 1000] [--tasks 1000]
+//   node bench/redis.mjs [--rounds 5] [--calls 10000] [--progress 1000] [--tasks 1000] [--part stateless,expiry]
 import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,6 +15,7 @@ const { values } = parseArgs({
     calls: { type: 'string', default: '10000' },
     progress: { type: 'string', default: '1000' },
     tasks: { type: 'string', default: '1000' },
+    part: { type: 'string' },
   },
 })
 const rounds = Number(values.rounds)
@@ -258,21 +259,27 @@ let prefixes = 0
 /** Options of servers that share a Redis with nobody else. */
 const at = ({ url }, more) => ({ url, prefix: `bench-${prefixes++}`, ...more })
 
-async function compareAll(everysec, always) {
-  await compare('stateless calls', {
+const compareStateless = (everysec) =>
+  compare('stateless calls', {
     'without Redis': () => statelessCalls({}),
     'with Redis': () => statelessCalls(at(everysec)),
   })
-  await compare('calls in sessions', {
+
+const compareSessions = (everysec) =>
+  compare('calls in sessions', {
     'without Redis': () => sessionCalls({}),
     'of the process': () => sessionCalls(at(everysec)),
     'of another process': () => sessionCalls(at(everysec), 2),
   })
-  await compare('events with ids', {
+
+const compareEvents = (everysec, always) =>
+  compare('events with ids', {
     'in memory': () => events({}),
     'Redis, everysec': () => events(at(everysec)),
     'Redis, always': () => events(at(always)),
   })
+
+async function compareTasks(everysec, always) {
   const stored = { tasks: 'redis' }
   await compare('tasks', {
     'in memory': () => finishedTasks({ tasks: 'memory' }, 'quick'),
@@ -325,10 +332,10 @@ const fillAndExpire = (redis) =>
     ),
     async (servers) => {
       await fill(servers)
-      const full = { keys: await redis.keys(), memory: await redis.memory() }
+      const filled = { keys: await redis.keys(), memory: await redis.memory() }
       // Each server has a key as long as it runs.
       const expired = await keysAtMost(redis, servers.length)
-      return { full, expired, servers: servers.length }
+      return { filled, expired, servers: servers.length }
     },
   )
 
@@ -336,17 +343,25 @@ async function expiry(redis) {
   await redis.clear()
   await fillAndExpire(redis) // the scripts are in its memory after that
   const before = { keys: await redis.keys(), memory: await redis.memory() }
-  const { full, expired, servers } = await fillAndExpire(redis)
+  const { filled, expired, servers } = await fillAndExpire(redis)
   const keys = await keysAtMost(redis, 0)
   const after = { keys, memory: await redis.memory() }
   console.log('\n| Redis | keys | used_memory, KB |\n|---|---|---|')
-  for (const [name, { keys, memory }] of Object.entries({ before, full, after }))
+  for (const [name, { keys, memory }] of Object.entries({ before, filled, after }))
     console.log(`| ${name} | ${whole(keys)} | ${whole(memory / 1024)} |`)
   if (expired <= servers && keys === 0) return
   console.log(
     `\nfailed: ${expired} keys while ${servers} servers run, ${keys} when they have ended`,
   )
   process.exitCode = 1
+}
+
+const PARTS = {
+  stateless: compareStateless,
+  sessions: compareSessions,
+  events: compareEvents,
+  tasks: compareTasks,
+  expiry,
 }
 
 async function main() {
@@ -359,8 +374,8 @@ async function main() {
   )
   const opening = [new Redis().open('everysec'), new Redis().open('always')]
   await withProcesses(opening, async ([everysec, always]) => {
-    await compareAll(everysec, always)
-    await expiry(everysec)
+    for (const part of values.part?.split(',') ?? Object.keys(PARTS))
+      await PARTS[part](everysec, always)
   })
 }
 

@@ -1,6 +1,6 @@
 // Serves the server of bench/redis.mjs over HTTP and prints the port.
 import { listen } from '../../dist/http.js'
-import server, { options, stores } from './redis.mjs'
+import { options, server, stores } from './redis.mjs'
 
 const { idle = 600_000 } = options
 const limits = { sessions: 1_000_000, sessionIdleTimeout: idle }

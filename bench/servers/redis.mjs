@@ -50,7 +50,7 @@ function taskStore() {
 }
 
 const hasTasks = options.tasks !== undefined
-export default createServer({
+export const server = createServer({
   name: 'bench',
   version: '1.0.0',
   tools: hasTasks ? [echo, progress, quick, slow] : [echo, progress],
