@@ -2,6 +2,7 @@ import type { Connection } from './connection.js'
 import type { Keys } from './keys.js'
 import { asList, asPairs, asText } from './replies.js'
 import { READ_CHANGES } from './task-scripts.js'
+import { unref } from '../../runtime.js'
 
 /** Maximum milliseconds between two looks at the log of changes; while Redis cannot be reached, they double up to the slowest. */
 const INTERVAL = 250
@@ -98,9 +99,7 @@ export class TaskChanges {
   #later(milliseconds: number, run: () => void): void {
     if (this.#listener === undefined) return
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(run, milliseconds)
-    // Not in every runtime: lets the process exit.
-    ;(this.#timer as { unref?: () => void }).unref?.()
+    this.#timer = unref(setTimeout(run, milliseconds))
   }
 
   async #look(): Promise<void> {

@@ -13,6 +13,7 @@ import { type Script, whole } from './script.js'
 import type { SettingsCheck } from './settings.js'
 import { TaskChanges } from './task-changes.js'
 import { CHANGE, CLAIM, CREATE, RELEASE, RENEW, UNDO } from './task-scripts.js'
+import { unref } from '../../runtime.js'
 
 export interface RedisTaskOptions {
   /** Maximum number of tasks (default 10,000). */
@@ -259,8 +260,7 @@ export class RedisTaskStore implements TaskStore {
         if (this.#needsLease) this.#keepRenewing()
       })
     }, wait)
-    // Not in every runtime: lets the process exit.
-    ;(this.#timer as { unref?: () => void }).unref?.()
+    unref(this.#timer)
   }
 
   #renew(): Promise<void> {
