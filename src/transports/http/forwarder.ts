@@ -8,6 +8,7 @@ import { FORWARDED, ForwardSignature, endToEnd } from './forwarding.js'
 import type { HttpContext, Sink } from './http-context.js'
 import { JSON_TYPE, MISDIRECTED, refuse, unavailable } from './http-error-response.js'
 import type { OpenResponses } from './open-responses.js'
+import { unref } from '../../runtime.js'
 
 export interface ForwarderOptions {
   /** The secret that all processes share. */
@@ -192,8 +193,7 @@ export class Forwarder {
 
 function timer(milliseconds: number, expired: () => void): ReturnType<typeof setTimeout> {
   const started = setTimeout(expired, milliseconds)
-  // Not in every runtime: lets the process exit.
-  ;(started as { unref?: () => void }).unref?.()
+  unref(started)
   return started
 }
 
