@@ -44,6 +44,7 @@ const stores = redis(createClient({ url: REDIS_URL }), {
 const listening = await listen(server, { port: Number(PORT), stores })
 console.log(listening.url)
 process.once('SIGTERM', async () => {
-  await listening.close()
+  // Like the grace period of an orchestrator.
+  await listening.close(30_000)
   await contents.close()
 })

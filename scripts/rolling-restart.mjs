@@ -103,7 +103,7 @@ http {
     uwsgi_temp_path ${folder}/uwsgi;
     scgi_temp_path ${folder}/scgi;
 
-    upstream mcp { ${ports.map((each) => `server 127.0.0.1:${each} max_fails=0;`).join(' ')} keepalive 32; }
+    upstream mcp { ${ports.map((each) => `server 127.0.0.1:${each} max_fails=0;`).join(' ')} }
 
     server {
         listen 127.0.0.1:${port};

@@ -20,8 +20,6 @@ import {
 const FLUSH_TIMEOUT = 100
 /** Milliseconds for requests that other processes have passed on before they knew that sessions have moved. */
 const HANDOVER = 500
-/** Milliseconds, at the deadline, for responses to requests that a load balancer or another process has sent until the end. */
-const SHARED_FLUSH_TIMEOUT = 1000
 
 /** Serves MCP over HTTP on a port of this machine. */
 export async function listen(server: Server, options: ListenOptions = {}): Promise<Listening> {
@@ -46,15 +44,14 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
     closing ??= (async () => {
       const end = Date.now() + deadline
       // Other processes may pass requests on to this one until they know that it has no sessions any more.
-      if (endpoint.isShared) node.retire()
-      else void node.stop()
+      if (endpoint.isShared) node.beginClosing()
+      else node.stop()
       await endpoint.close(deadline)
       if (endpoint.isShared && deadline > 0)
         await new Promise((resolve) => setTimeout(resolve, Math.min(deadline, HANDOVER)))
-      await node.stop()
+      node.stop()
       // The last responses need a moment to be sent.
-      const flush = endpoint.isShared ? SHARED_FLUSH_TIMEOUT : FLUSH_TIMEOUT
-      await node.closed(Math.max(end - Date.now(), Math.min(deadline, flush)))
+      await node.closed(Math.max(end - Date.now(), Math.min(deadline, FLUSH_TIMEOUT)))
     })()
     return closing
   }

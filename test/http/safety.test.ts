@@ -21,7 +21,7 @@ import {
 import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
 
-const until = (condition: () => void) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 60_000, interval: 5 })
 const echo = (text: string, id: string | number = 1) =>
   statelessRequest('tools/call', { name: 'echo', arguments: { text } }, id)
 const withHeaders = (sending: Sending, headers: Record<string, string>): Sending => ({
@@ -328,7 +328,7 @@ describe('slow clients', () => {
     server: ReturnType<typeof servedOverHttp>['server'],
     cutOff: () => boolean = () => true,
   ) => {
-    const deadline = Date.now() + 20_000
+    const deadline = Date.now() + 60_000
     for (let i = 0; i < 6250 || (!cutOff() && Date.now() < deadline); i++) {
       server.updated(uri)
       // Changes of one turn are told as one.
@@ -459,7 +459,7 @@ describe('slow clients', () => {
         expect(closed).toBe(true)
       }
       // Not too often: that would be a sign of life.
-      await vi.waitFor(write, { timeout: 30_000, interval: 300 })
+      await vi.waitFor(write, { timeout: 60_000, interval: 300 })
       expect(socket.bytesRead).toBe(0)
     })
   })
@@ -808,42 +808,6 @@ describe('closing', () => {
     // Without a deadline: if it waited, this would never end.
     await listening.close(2 ** 31 - 1)
     silent.destroy()
-  })
-
-  it('responds on connections that it has not accepted yet', async () => {
-    const listening = await listen(servedOverHttp().server, { port: 0 })
-    const { port } = listening
-    const sockets = Array.from({ length: 30 }, () => connect(port, '127.0.0.1'))
-    const responses = sockets.map(async (socket) => {
-      let received = ''
-      socket.on('data', (chunk) => (received += String(chunk)))
-      socket.write(`GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`)
-      await once(socket, 'close')
-      return received.slice(0, 12)
-    })
-    // The system has connected them; the server learns of that in the next turns of the event loop.
-    await new Promise<void>((resolve) => process.nextTick(resolve))
-    await listening.close()
-    expect(new Set(await Promise.all(responses))).toEqual(new Set(['HTTP/1.1 503']))
-  })
-
-  it('responds to a request that arrives some time after its connection', async () => {
-    const listening = await listen(servedOverHttp().server, { port: 0 })
-    const late = connect(listening.port, '127.0.0.1').on('error', () => {})
-    let received = ''
-    late.on('data', (chunk) => (received += String(chunk)))
-    await once(late, 'connect')
-    expect((await send(listening.url, echo('x'))).status).toBe(200)
-    // Time stands still, so that however long this takes, the connection is a new one.
-    const clock = vi.spyOn(performance, 'now').mockReturnValue(0)
-    const closing = listening.close(2 ** 31 - 1)
-    await new Promise((resolve) => setTimeout(resolve, 50))
-    late.write(`GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:${listening.port}\r\n\r\n`)
-    await once(late, 'close')
-    clock.mockRestore()
-    await closing
-    expect(received).toMatch(/^HTTP\/1.1 503 /)
-    expect(received).toMatch(/^connection: close\r$/im)
   })
 })
 

@@ -41,8 +41,8 @@ const MIN_SILENCE = 45_000
 const NOT_CONNECTED =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused)$/
 
-/** Milliseconds, at most, for a process that is shutting down, and has no lease any more, to respond to what it has received. */
-const FAREWELL = 2000
+/** Maximum milliseconds for the last responses of a process that is shutting down and has released its lease. */
+const LAST_RESPONSES = 2000
 
 interface Forward {
   readonly process: string
@@ -115,12 +115,13 @@ export class Forwarder {
   #watch(): void {
     if (this.#watching !== undefined) return
     const { ownership } = this.#options
-    this.#watching = timer(ownership.lease / 2, () => {
+    const check = () => {
       void this.#abortLost(ownership).finally(() => {
         this.#watching = undefined
         if (this.#forwards.size > 0) this.#watch()
       })
-    })
+    }
+    this.#watching = unref(setTimeout(check, ownership.lease / 2))
   }
 
   async #abortLost(ownership: Pick<SessionOwnership, 'isAlive' | 'lease'>): Promise<void> {
@@ -130,7 +131,8 @@ export class Forwarder {
       if (!(await ownership.isAlive(process).catch(() => true))) lost.add(process)
     }
     if (lost.size === 0) return
-    await new Promise<void>((resolve) => timer(Math.min(FAREWELL, ownership.lease), resolve))
+    const wait = Math.min(LAST_RESPONSES, ownership.lease)
+    await new Promise<void>((resolve) => unref(setTimeout(resolve, wait)))
     for (const each of this.#forwards) if (lost.has(each.process)) each.abort(LEASE_ENDED)
   }
 
@@ -189,12 +191,6 @@ export class Forwarder {
     const message = `A request was passed on to the process at ${address}, which has failed`
     this.#options.report({ level: 'warning', message, error })
   }
-}
-
-function timer(milliseconds: number, expired: () => void): ReturnType<typeof setTimeout> {
-  const started = setTimeout(expired, milliseconds)
-  unref(started)
-  return started
 }
 
 const SILENT = new Error('The other process has sent nothing for too long')

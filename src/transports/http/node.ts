@@ -39,25 +39,17 @@ export interface Listening extends AsyncDisposable {
   close(deadline?: number): Promise<void>
 }
 
-/** Milliseconds in which the first request of a connection arrives: a busy load balancer may connect some time before it sends. */
-const SILENCE = 500
-
-/** Milliseconds, at most, in which the connections that wait are accepted. */
-const LAST_ACCEPT = 5000
-
 /** A listening Node HTTP server. */
 export class NodeServer {
   readonly #server: Server
-  /** With the time of each, and TLS connections before the end of their handshake, which Node's HTTP server does not track. */
-  readonly #connections = new Map<Socket, number>()
-  #accepted = 0
-  #retiring = false
+  /** With TLS connections before the end of their handshake, which Node's HTTP server does not track. */
+  readonly #connections = new Set<Socket>()
+  #isClosing = false
 
   private constructor(server: Server) {
     this.#server = server
     server.on('connection', (socket: Socket) => {
-      this.#accepted++
-      this.#connections.set(socket, performance.now())
+      this.#connections.add(socket)
       socket.once('close', () => this.#connections.delete(socket))
     })
   }
@@ -85,9 +77,8 @@ export class NodeServer {
       handshakeTimeout: headersTimeout,
     }
     const unsentResponses = new UnsentResponses(maxUnsentBytes)
-    let isRetiring = () => false
     const listener = inTurn((request: IncomingMessage, response: ServerResponse) => {
-      if (isRetiring()) response.shouldKeepAlive = false
+      if (made.#isClosing) response.shouldKeepAlive = false
       endpoint.handle(new NodeContext(request, response, unsentResponses, false))
     })
     const server =
@@ -98,7 +89,6 @@ export class NodeServer {
     server.maxHeadersCount = 0
     server.setTimeout(inactivityTimeout)
     const made = new NodeServer(server)
-    isRetiring = () => made.#retiring
     return new Promise((resolve, reject) => {
       // While it listens, an error is one of a connection that was not accepted. Without a listener it would be thrown.
       server.on('error', (error: NodeJS.ErrnoException) => {
@@ -113,42 +103,28 @@ export class NodeServer {
     return (this.#server.address() as AddressInfo).port // not a string: it listens on a port
   }
 
-  /** Ends each connection with its next response, so that a load balancer does not use it again. */
-  retire(): void {
-    this.#retiring = true
+  /** From now on each response ends its connection, so that a load balancer does not use it again. */
+  beginClosing(): void {
+    this.#isClosing = true
   }
 
   /** Accepts no new connections, and closes idle ones. */
-  async stop(): Promise<void> {
-    this.retire()
-    await this.#acceptAll()
+  stop(): void {
+    this.beginClosing()
     this.#server.close()
     this.#server.closeIdleConnections()
   }
 
-  /** The system resets connections that were not accepted when it stops listening. Node accepts one per turn of the event loop. */
-  async #acceptAll(): Promise<void> {
-    const end = performance.now() + LAST_ACCEPT
-    for (let idle = 0; idle < 2 && performance.now() < end; idle++) {
-      const before = this.#accepted
-      await received()
-      if (this.#accepted > before) idle = -1
-    }
-  }
-
   /** Resolves when the last connection is closed; after `deadline` milliseconds the rest are destroyed. */
   closed(deadline: number): Promise<void> {
-    this.retire()
     return new Promise((resolve) => {
       const idle = setInterval(() => {
-        setImmediate(() => {
-          this.#server.closeIdleConnections()
-          this.#closeSilentConnections()
-        })
+        this.#server.closeIdleConnections()
+        this.#closeSilentConnections()
       }, 20)
       const timer = setTimeout(() => {
         this.#server.closeAllConnections()
-        for (const socket of this.#connections.keys()) socket.destroy()
+        for (const socket of this.#connections) socket.destroy()
       }, deadline)
       const done = () => {
         clearInterval(idle)
@@ -163,15 +139,8 @@ export class NodeServer {
   /** Node does not treat a connection without any request as idle. (Bun has no `bytesRead`.) */
   #closeSilentConnections(): void {
     if ('bun' in process.versions) return
-    const before = performance.now() - SILENCE
-    for (const [socket, since] of this.#connections)
-      if (socket.bytesRead === 0 && since < before) socket.destroy()
+    for (const socket of this.#connections) if (socket.bytesRead === 0) socket.destroy()
   }
-}
-
-/** After what has arrived was read: a connection that is closed with unread bytes is reset. */
-function received(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => void
