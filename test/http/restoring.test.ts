@@ -19,7 +19,7 @@ import { servedOverHttp } from './served.js'
 
 const HANDSHAKES = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']
 const NEWEST = HANDSHAKES.at(-1) ?? ''
-const until = (condition: () => void) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 60_000, interval: 5 })
 const said = (text: string) => ({ result: { content: [{ type: 'text', text }] } })
 const echo = (text: string) => ({ name: 'echo', arguments: { text } })
 
@@ -691,7 +691,7 @@ describe('a new session', () => {
       const answer = handler(
         new Request('http://localhost/mcp', { method: 'POST', headers: POST, body }),
       )
-      await vi.waitFor(() => expect(isAsked).toBe(true))
+      await vi.waitFor(() => expect(isAsked).toBe(true), 60_000)
       await vi.advanceTimersByTimeAsync(2000)
       expect((await answer).headers.get('mcp-session-id')).toMatch(/./)
     } finally {
