@@ -25,7 +25,7 @@ interface NodeRedis {
   connect(): Promise<unknown>
   sendCommand(command: readonly string[]): Promise<unknown>
   destroy(): void
-  on(event: 'error', listener: (error: unknown) => void): unknown
+  on(event: 'error' | 'connect', listener: (error: unknown) => void): unknown
 }
 interface NodeRedisCluster extends Omit<NodeRedis, 'sendCommand'> {
   sendCommand(
@@ -38,7 +38,7 @@ interface IoRedis {
   connect(): Promise<unknown>
   call(command: string, ...parameters: readonly string[]): Promise<unknown>
   disconnect(): void
-  on(event: 'error', listener: (error: unknown) => void): unknown
+  on(event: 'error' | 'connect', listener: (error: unknown) => void): unknown
 }
 
 type Kind = 'node-redis' | 'node-redis cluster' | 'ioredis' | 'ioredis cluster'
@@ -125,6 +125,13 @@ function linkOf(
     () => (isReady = true),
     (error: unknown) => (lastError ??= error),
   )
+  const close = () => {
+    try {
+      destroy()
+    } catch {
+      // It was closed already.
+    }
+  }
   return {
     ready,
     opened: performance.now(),
@@ -136,11 +143,9 @@ function linkOf(
     },
     send,
     destroy() {
-      try {
-        destroy()
-      } catch {
-        // It was closed already.
-      }
+      // node-redis forgets a socket that is being connected: it would stay open, and keep the process alive.
+      if (!isReady) made.on('connect', close)
+      close()
     },
   }
 }
