@@ -41,7 +41,10 @@ export class TcpProxy {
     return `redis://127.0.0.1:${this.port}`
   }
 
-  /** Changes what happens from now on. What was held back is lost. */
+  /**
+   * Changes what happens from now on. What was held back is lost; the connection stays silent in that direction, since
+   * TCP never delivers what follows lost bytes: a reply would be taken for that of another command.
+   */
   set(mode: Mode): void {
     this.#mode = mode
     if (mode === 'refuse') for (const socket of this.#sockets) socket.resetAndDestroy()
@@ -67,9 +70,18 @@ export class TcpProxy {
   #forward(from: Socket, to: Socket, modes: readonly Mode[]): void {
     this.#sockets.add(from)
     from.setNoDelay(true)
+    let hasLost = false
+    let delayed = 0
     from.on('data', (chunk) => {
-      if (this.#mode === 'delay') setTimeout(() => to.write(chunk), DELAY)
-      else if (modes.includes(this.#mode)) to.write(chunk)
+      hasLost ||= this.#mode !== 'delay' && !modes.includes(this.#mode)
+      if (hasLost) return
+      // Nothing overtakes what is delayed.
+      if (this.#mode !== 'delay' && delayed === 0) return void to.write(chunk)
+      delayed++
+      setTimeout(() => {
+        delayed--
+        to.write(chunk)
+      }, DELAY)
     })
     from.on('error', () => {})
     from.on('close', () => {
