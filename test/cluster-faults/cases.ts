@@ -44,13 +44,25 @@ async function killed(victim: ServerProcess): Promise<boolean> {
   return (await victim.end('SIGKILL')) === 'SIGKILL'
 }
 
-/** Kills a process in a call of a store; one that does not make the call is killed in a second. */
+/** Kills two of three processes. */
+async function killTwo(fault: Fault): Promise<number> {
+  const both = [killAtCall(fault)]
+  const other = otherThan(fault)
+  if (other !== undefined) both.push(killAtCall({ ...fault, victim: other }))
+  return Math.max(...(await Promise.all(both)))
+}
+
+function otherThan({ cluster, random, victim }: Fault): ServerProcess | undefined {
+  return random.pick(cluster.serving.filter((each) => each !== victim))
+}
+
+/** Kills a process in a call of a store; one that does not make the call is killed in half a second. */
 async function killAtCall(fault: Fault): Promise<number> {
   const { random, victim } = fault
   const [call, most] = random.pick(CALLS) ?? ['tasks.change', 1]
   const phase = random.pick(PHASES) ?? 'sent'
   victim.send({ kill: call, at: random.between(1, most), phase })
-  await Promise.race([victim.exited, pause(1000)])
+  await Promise.race([victim.exited, pause(500)])
   return kill(fault)
 }
 
@@ -66,10 +78,13 @@ async function stopAndContinue(fault: Fault): Promise<number> {
   return at
 }
 
-async function killRedis({ cluster, findings, random }: Fault): Promise<number> {
+/** Kills Redis, and one of the processes while it is away. */
+async function killRedis(fault: Fault): Promise<number> {
+  const { cluster, findings, random } = fault
   await cluster.redis.kill()
   findings.kills++
   await pause(random.between(0, 2 * LEASE))
+  if (random.next() < 0.5) await kill(fault)
   await cluster.redis.restart()
   return performance.now()
 }
@@ -89,7 +104,7 @@ async function loseReplies(fault: Fault): Promise<number> {
 }
 
 async function partition(fault: Fault): Promise<number> {
-  const { victim, random, cluster } = fault
+  const { victim, random } = fault
   const mode = random.pick(['hold', 'refuse', 'delay'] as const) ?? 'hold'
   victim.proxy.set(mode)
   await pause(random.between(LEASE / 2, 3 * LEASE))
@@ -98,8 +113,7 @@ async function partition(fault: Fault): Promise<number> {
   const at = performance.now()
   await pause(LEASE)
   // Another one, when this one is back.
-  const other = random.pick(cluster.serving.filter((each) => each !== victim)) ?? victim
-  await kill({ ...fault, victim: other })
+  await kill({ ...fault, victim: otherThan(fault) ?? victim })
   return at
 }
 
@@ -134,13 +148,15 @@ async function refuse(fault: Fault): Promise<number> {
 }
 
 /** Each process ends, after another one was started. */
-async function restartAll({ cluster }: Fault): Promise<number> {
-  const at = performance.now()
-  for (const old of [...cluster.processes]) {
-    await cluster.add()
-    await cluster.remove(old, 'SIGTERM')
+async function restartAll({ cluster, findings }: Fault): Promise<number> {
+  const old = [...cluster.processes]
+  await Promise.all(old.map(() => cluster.add()))
+  for (const each of old) {
+    // A process that does not end by itself is a problem.
+    const ending = cluster.remove(each, 'SIGTERM')
+    await findings.settled('SIGTERM', ending).catch(() => cluster.remove(each, 'SIGKILL'))
   }
-  return at
+  return performance.now()
 }
 
 async function skewClock(fault: Fault): Promise<number> {
@@ -155,12 +171,12 @@ async function skewClock(fault: Fault): Promise<number> {
 
 /** Several faults at the same time. */
 async function interleave(fault: Fault): Promise<number> {
-  const { cluster, random, victim } = fault
-  const other = random.pick(cluster.serving.filter((each) => each !== victim)) ?? victim
+  const { random } = fault
+  const other = otherThan(fault)
   const first = random.pick([killAtCall, stopAndContinue, loseReplies]) ?? killAtCall
   const second = random.pick([killAtCall, partition, loseReplies]) ?? killAtCall
   const both = [first(fault)]
-  if (other !== victim) both.push(second({ ...fault, victim: other }))
+  if (other !== undefined) both.push(second({ ...fault, victim: other }))
   if (random.next() < 0.3) both.push(killRedis(fault))
   return Math.max(...(await Promise.all(both)))
 }
@@ -168,7 +184,7 @@ async function interleave(fault: Fault): Promise<number> {
 /** Nothing stays: every key has a time to live. */
 async function findKeysWithoutExpiry(fault: Fault): Promise<number> {
   const { cluster, findings } = fault
-  const at = await kill(fault)
+  const at = await killTwo(fault)
   const keys = await commanding(cluster.redis.url, async (command) => {
     const names = (await command('KEYS', '*')) as string[] // KEYS returns names
     const times = await Promise.all(names.map((name) => command('PTTL', name)))
@@ -180,7 +196,7 @@ async function findKeysWithoutExpiry(fault: Fault): Promise<number> {
 
 /** In the order of a round. The failover (6) and the journal (12) have servers of their own. */
 export const CASES: readonly (readonly [string, Case])[] = [
-  ['1 kill -9 at every script boundary', killAtCall],
+  ['1 kill -9 at every script boundary', killTwo],
   ['2 SIGSTOP for 3 x lease, then SIGCONT', stopAndContinue],
   ['3 kill -9 redis, restart', killRedis],
   ['4 reply lost', loseReplies],

@@ -56,6 +56,10 @@ export class ServerProcess {
     this.isPaused = false
   }
 
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name)
+  }
+
   /** Resolves with the signal that has ended it. */
   async end(signal: NodeJS.Signals): Promise<NodeJS.Signals | null> {
     this.isEnding = true
@@ -128,6 +132,12 @@ export class Cluster {
   async remove(one: ServerProcess, signal: NodeJS.Signals): Promise<void> {
     await one.end(signal)
     this.processes.splice(this.processes.indexOf(one), 1)
+  }
+
+  /** Ends all processes at once. */
+  kill(): void {
+    for (const each of this.processes) each.signal('SIGKILL')
+    this.redis.signal('SIGKILL')
   }
 
   async stop(): Promise<void> {

@@ -58,6 +58,7 @@ interface KnownSession {
   ended: 'no' | 'perhaps' | 'yes'
 }
 
+const isOpen = ({ ended }: KnownSession): boolean => ended === 'no'
 /** Answers that say nothing of what is stored. */
 const isTemporary = ({ status }: Answer): boolean => status === 503 || status === 502
 /** The owner may have been killed meanwhile. */
@@ -141,7 +142,12 @@ export class SessionLedger {
     const asking = known.client.at(url).request(method, params)
     const answer = await this.#findings.settled(method, asking).catch(() => undefined)
     if (answer?.status === 404 && known.ended === 'no') {
-      this.#findings.problem(`a session is lost: ${method} got 404`)
+      const { redis, prefix } = this.#cluster
+      const key = `{${prefix}}:s:${known.client.session.slice(0, -20)}`
+      const stored = await commanding(redis.url, (command) => command('HGETALL', key))
+      this.#findings.problem(
+        `a session is lost: ${method} got 404; Redis has ${JSON.stringify(stored)} (${key})`,
+      )
       known.ended = 'perhaps'
     }
     return answer
@@ -177,16 +183,19 @@ export class SessionLedger {
   }
 
   async #compare(known: KnownSession): Promise<void> {
+    const hasEnded = known.ended === 'yes'
     const answer = await this.served(known)
-    if (known.ended === 'yes' && answer?.status === 200)
+    if (hasEnded && answer?.status === 200)
       this.#findings.problem('a session that has ended is served')
-    if (known.ended !== 'no') return
+    if (!isOpen(known)) return
+    const subscribed = [...known.subscribed]
     const { redis, prefix } = this.#cluster
     const key = `{${prefix}}:s:${known.client.session.slice(0, -20)}`
     const state = await commanding(redis.url, (command) => command('HGET', key, 's'))
-    for (const uri of known.subscribed)
-      if (!String(state).includes(uri))
-        this.#findings.problem(`a subscription to ${uri} is lost`)
+    // It may have been ended meanwhile.
+    if (!isOpen(known)) return
+    for (const uri of subscribed)
+      if (!String(state).includes(uri)) this.#findings.problem(`a subscription to ${uri} is lost`)
     for (const events of known.streams) await this.#replay(known, events)
   }
 

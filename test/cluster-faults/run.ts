@@ -15,6 +15,8 @@ const SIZE = 3
 /** Kills of one cluster: then everything is compared, and the next one begins. */
 const KILLS_PER_CLUSTER = 40
 const MOST_PROBLEMS = 10
+/** Milliseconds for which a run may take. */
+const TIME_PER_KILL = 6000
 
 const SETTINGS: readonly (readonly [string, string[]])[] = [
   ['appendfsync always', []],
@@ -36,18 +38,23 @@ export async function run({ root, kills, seed }: Run): Promise<number> {
   const say = (text: string) => process.stdout.write(`${text}\n`)
   const perCase = new Map<string, number>()
   const began = performance.now()
-  // Ends everything: children end with the channel to this process, or by SIGKILL.
+  let current: Cluster | undefined
+  const giveUp = (reason: string) => {
+    say(`FAILED ${reason} during ${findings.during}; seed ${seed}`)
+    for (const problem of new Set(findings.problems)) say(`FAILED ${problem}`)
+    current?.kill()
+    process.exit(1)
+  }
   const watchdog = setTimeout(
-    () => {
-      say(`FAILED the run has taken too long; during ${findings.during}; seed ${seed}`)
-      process.exit(1)
-    },
-    120_000 + kills * 10_000,
+    () => giveUp('the run has taken too long'),
+    120_000 + kills * TIME_PER_KILL,
   )
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => giveUp(signal))
   say(`seed ${seed}`)
 
   for (let round = 0; findings.kills < kills && findings.problems.length < MOST_PROBLEMS;) {
     const cluster = await Cluster.start(program, SIZE)
+    current = cluster
     const first = findings.kills
     try {
       const most = Math.min(kills, first + KILLS_PER_CLUSTER)
@@ -127,8 +134,7 @@ async function failing(
       await sessions.served(probe)
       findings.recoveries.push(performance.now() - at)
     }
-    await starting
-    await Promise.all([sessions.verify(5), tasks.verify(3), changes.verify()])
+    await Promise.all([starting, sessions.verify(5), tasks.verify(3), changes.verify()])
     for (const crash of cluster.crashes.splice(0)) findings.problem(`a process crashed: ${crash}`)
   }
   stop.abort()

@@ -29,6 +29,8 @@ interface Response {
 interface KnownTask {
   readonly kind: string
   readonly answered: Set<string>
+  /** Settles when it is not followed any more: responses to several requests may overtake each other. */
+  following: Promise<void>
   cancelled: boolean
   end?: string
 }
@@ -51,17 +53,23 @@ export class TaskLedger {
     const kind = KINDS[this.#created++ % KINDS.length] ?? ''
     const { result } = (await this.#send('tools/call', { name: kind, arguments: {} })) ?? {}
     if (result?.taskId === undefined) return
-    const task: KnownTask = { kind, answered: new Set(), cancelled: false }
+    const following = Promise.resolve()
+    const task: KnownTask = { kind, answered: new Set(), following, cancelled: false }
     this.#known.set(result.taskId, task)
     this.#findings.acknowledged.tasks++
-    await this.#follow(result.taskId, task)
+    await this.#compare(result.taskId, task)
   }
 
   /** Compares some tasks, or all, and what their handlers have done. */
   async verify(most = this.#known.size): Promise<void> {
     const all = [...this.#known]
     const chosen = most >= all.length ? all : all.slice(-most)
-    for (const [taskId, task] of chosen) await this.#follow(taskId, task)
+    // Not all at once.
+    const groups = Array.from({ length: Math.ceil(chosen.length / 8) }, (_, index) =>
+      chosen.slice(8 * index, 8 * index + 8),
+    )
+    for (const group of groups)
+      await Promise.all(group.map(([taskId, task]) => this.#compare(taskId, task)))
     if (most < all.length) return
     const { ledgerFile } = this.#cluster
     if (existsSync(ledgerFile)) this.#compareEffects(readFileSync(ledgerFile, 'utf8').split('\n'))
@@ -105,6 +113,12 @@ export class TaskLedger {
     return { error: { code: 0, message: `no answer in time: ${JSON.stringify(last)}` } }
   }
 
+  #compare(taskId: string, task: KnownTask): Promise<void> {
+    task.following = task.following.then(() => this.#follow(taskId, task))
+    return task.following
+  }
+
+  /** Compares a task with what is known of it, and continues it until it has ended. */
   async #follow(taskId: string, task: KnownTask): Promise<void> {
     const problem = (text: string) => this.#findings.problem(text)
     for (const until = performance.now() + LIMIT; performance.now() < until; await pause(10)) {
