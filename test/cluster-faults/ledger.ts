@@ -219,7 +219,7 @@ export class SessionLedger {
       if (stream.status === 200 && replayed.seen.at(-1)?.data?.includes('"id"') !== true) continue
       if (stream.status !== 503 && stream.status !== 502) {
         this.#findings.problem(
-          `of ${events.size} events with an id, ${missing.length} are lost: ${stream.status} ${stream.text}`,
+          `of ${events.size} events with an id, ${missing.length} were not replayed: ${stream.status} ${stream.text}`,
         )
         return
       }

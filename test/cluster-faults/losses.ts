@@ -29,7 +29,7 @@ export async function measureLosses(
     if (replica !== undefined) await replicate(replica, link)
     const keys = await acknowledged(cluster, link)
     // A process that lives would store its sessions again.
-    for (const each of [...cluster.processes]) await cluster.remove(each, 'SIGKILL')
+    for (const each of cluster.processes.slice()) await cluster.remove(each, 'SIGKILL')
     if (replica === undefined) await cluster.redis.restart()
     const { url } = replica ?? cluster.redis
     const kept = await commanding(url, (command) =>
@@ -56,9 +56,9 @@ async function acknowledged(cluster: Cluster, link: TcpProxy): Promise<string[]>
   const [server] = cluster.processes
   if (server === undefined) throw new Error('no process was started')
   const keys: string[] = []
-  let isKilled = false
+  const killed = new AbortController()
   const work = async () => {
-    while (!isKilled) {
+    while (!killed.signal.aborted) {
       const client = await InitializedSession.open(server.url, '2025-11-25').catch(() => undefined)
       if (client !== undefined) keys.push(`{${cluster.prefix}}:s:${client.session.slice(0, -20)}`)
     }
@@ -68,7 +68,7 @@ async function acknowledged(cluster: Cluster, link: TcpProxy): Promise<string[]>
   link.set('hold')
   await pause(LAG)
   await cluster.redis.kill()
-  isKilled = true
+  killed.abort()
   await Promise.all(working)
   return keys
 }
