@@ -27,7 +27,7 @@ export default defineConfig({
     // The files share their workers, so that the sources are loaded once per worker: a test
     // restores whatever it changes (environment variables, mocks, timers).
     isolate: false,
-    // Two cores are common; child processes need one of them.
-    maxWorkers: 2,
+    // Two cores are common, and tests mostly wait for child processes and timers.
+    maxWorkers: 3,
   },
 })

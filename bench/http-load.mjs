@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 
 const META =
   '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}'
-const request = (port, method, name, params, headers = []) => {
+export const request = (port, method, name, params, headers = []) => {
   const body = `{"jsonrpc":"2.0","id":1,"method":"${method}","params":{${params}}}`
   const named = name === undefined ? [] : [`Mcp-Name: ${name}`]
   const head = [
@@ -24,7 +24,7 @@ const request = (port, method, name, params, headers = []) => {
 }
 
 /** One connection; sends each request after the previous response. */
-class Line {
+export class Line {
   #socket
   #waiting = Buffer.alloc(0)
   #later = []

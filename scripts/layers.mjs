@@ -52,7 +52,7 @@ export const MAY_IMPORT = {
     'stores',
     'auth',
   ],
-  stores: [],
+  stores: ['runtime.ts'],
   extensions: ['server', 'client', 'protocol', 'schema', 'jsonrpc', 'stores', 'runtime.ts', 'yaml'],
   auth: ['jsonrpc', 'jose'],
   bundled: ['index.ts', 'stdio.ts', 'version.ts'],

@@ -7,6 +7,12 @@
 export const nextTurn: (run: () => void) => unknown =
   typeof setImmediate === 'function' ? setImmediate : (run) => setTimeout(run, 0)
 
+/** Lets the process exit while this timer is active, where the runtime has processes. Returns the timer. */
+export function unref<Timer>(timer: Timer): Timer {
+  ;(timer as { unref?: () => void }).unref?.()
+  return timer
+}
+
 /** A value that code can read which runs within `run`, also after it has awaited something. */
 export interface AsyncStorage<Store> {
   run<Result>(store: Store, run: () => Result): Result

@@ -4,7 +4,7 @@ import { connect, createServer } from 'node:net'
 
 /** Listens on a port of this machine in front of another. */
 export class HttpRecorder {
-  #server = createServer((client) => this.#forward(client))
+  #server = createServer({ allowHalfOpen: true }, (client) => this.#forward(client))
   #connections = []
   #target
 
@@ -27,18 +27,19 @@ export class HttpRecorder {
   }
 
   #forward(client) {
-    const server = connect({ port: this.#target, host: '127.0.0.1' })
+    const server = connect({ port: this.#target, host: '127.0.0.1', allowHalfOpen: true })
     const connection = { client, server, in: [], out: [] }
     this.#connections.push(connection)
+    // What one side has sent is recorded even if the other side is already gone.
     const pass = (from, to, pieces) => {
       from.on('data', (bytes) => {
         pieces.push(bytes)
-        if (!to.write(bytes)) from.pause()
+        if (to.writable && !to.write(bytes)) from.pause()
       })
       to.on('drain', () => from.resume())
-      from.on('end', () => to.end())
-      from.on('error', () => to.destroy())
-      from.on('close', () => to.destroySoon())
+      to.on('close', () => from.resume())
+      from.on('error', () => {})
+      for (const event of ['end', 'close']) from.on(event, () => to.end())
     }
     pass(client, server, connection.in)
     pass(server, client, connection.out)

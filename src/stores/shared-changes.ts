@@ -8,6 +8,7 @@ import type {
   SharedChange,
 } from './change-bus.js'
 import { PendingChanges } from './pending-changes.js'
+import { unref } from '../runtime.js'
 
 const LISTS: readonly unknown[] = ['tools', 'resources', 'prompts'] satisfies ChangedList[]
 /** Milliseconds until changes are published again after a failure; doubled each time up to the maximum. */
@@ -161,9 +162,7 @@ class Sharing {
 
   #wait(milliseconds: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, milliseconds)
-      // Not in every runtime: lets the process exit.
-      ;(timer as { unref?: () => void }).unref?.()
+      const timer = unref(setTimeout(resolve, milliseconds))
       this.#wake = () => {
         clearTimeout(timer)
         resolve()

@@ -149,6 +149,8 @@ export class TappedExchange {
     const { method, httpVersion } = this.#request
     const response = this.#response
     if (this.#isAborted) return
+    // The client has ended its connection, and Node has closed this side of it: nothing can be sent any more.
+    if (!this.#request.socket.writable) return this.#disconnected()
     const forwarded = forwardedResponse(rawHeaders, this.#context, httpVersion === '1.0')
     // Node adds nothing of its own.
     response.removeHeader('connection')

@@ -5,6 +5,7 @@ import { onStillClock } from '../clock.js'
 import { answers, initialize } from '../drive.js'
 import { RawClient, TASKS, accept } from './raw-client.js'
 import { controlled, serverOf, until } from './task-server.js'
+import { newTaskId } from '../../src/extensions/tasks/task-id.js'
 
 const NAME = {
   type: 'object',
@@ -698,4 +699,10 @@ it('rejects invalid options, and a second server', async () => {
   const options = { version: '1', tools: [echo], extensions: [shared] }
   clientOf(createServer({ name: 'a', ...options }))
   expect(() => new RawClient(createServer({ name: 'b', ...options }))).toThrow('once for each')
+})
+
+it('ids begin with a letter, so that they are no options on a command line', () => {
+  const ids = Array.from({ length: 1000 }, newTaskId)
+  expect(ids.filter((id) => !/^[A-Za-z][\w-]{26}$/.test(id))).toEqual([])
+  expect(new Set(ids).size).toBe(1000)
 })

@@ -17,6 +17,8 @@ const { tasks: store } = redis(createClient({ url }), {
   prefix,
   lease: Number(lease),
   timeout: Math.max(250, Number(lease) / 4),
+  // Those that have ended stay for an hour.
+  tasks: { maxTasks: 1e6, maxTasksPerOwner: 1e6, maxBytes: 1e10, maxBytesPerOwner: 1e10 },
 })
 
 const die = () => process.kill(process.pid, 'SIGKILL')

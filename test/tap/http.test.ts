@@ -151,6 +151,19 @@ describe('the HTTP tap', () => {
     expect(await tap.events('aborted')).toMatchObject([{ exchange: 1, by: 'client' }])
   })
 
+  it('records no response for a client that has ended its connection', async () => {
+    const { server, tap, client } = await connected()
+    client.write('DELETE /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    const peer = await server.connection()
+    await peer.until(ends('\r\n\r\n'))
+    // The end of the connection and the response arrive together.
+    client.socket.end(() => peer.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'))
+    await peer.ended()
+    expect(client.text).toBe('')
+    expect(await tap.events('aborted')).toMatchObject([{ exchange: 1, by: 'client' }])
+    expect(await tap.events('response')).toEqual([])
+  })
+
   it('aborts the upload of a client that disconnects', async () => {
     const { server, tap, client } = await connected()
     client.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nabc')

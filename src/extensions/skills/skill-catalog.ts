@@ -5,6 +5,7 @@ import { type FrontMatter, type Skill, MAX_BYTES, SKILL_FILE, digestOf } from '.
 import { type FileContents, FileChangedError } from './skill-folder.js'
 import { pathKey } from './skill-path.js'
 import { type FoundSkill, type SkillFile, type Snapshot, SkillScan } from './skill-scan.js'
+import { unref } from '../../runtime.js'
 
 /** Milliseconds after which what was found is looked at again, when it is needed: not every change is reported. */
 const RECHECK = 5000
@@ -214,8 +215,4 @@ export class SkillCatalog {
     )
     unref(this.#timer)
   }
-}
-
-function unref(timer: { unref?: () => unknown }): void {
-  timer.unref?.()
 }

@@ -2,12 +2,15 @@ import { toBase64Url } from '../../jsonrpc/base64.js'
 import type { Caller } from '../../server/call.js'
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 
-/** 160 random bits: an id may be all that a caller needs to see a task. */
+/** 159 random bits: an id may be all that a caller needs to see a task. */
 const BYTES = 20
 const LENGTH = Math.ceil((BYTES * 4) / 3)
 
 export function newTaskId(): string {
-  return toBase64Url(crypto.getRandomValues(new Uint8Array(BYTES)))
+  const bytes = crypto.getRandomValues(new Uint8Array(BYTES))
+  // The first character is a letter: on the command line, a hyphen would begin an option.
+  bytes[0] = (bytes[0] ?? 0) & 0x7f
+  return toBase64Url(bytes)
 }
 
 /** The name under which a task is stored: a digest, so that who reads the store does not learn the id. */

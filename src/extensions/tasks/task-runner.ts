@@ -140,7 +140,11 @@ export class TaskRunner {
         throw new Error(
           'The task has no room for this: return less from steps and ask less, or raise the limits of the store',
         )
-      if (changed !== 'changed') throw new Error('The task has ended')
+      if (changed === 'changed') return
+      const ended = new Error('The task has ended, or was taken over by another process')
+      const run = this.#runs.get(name)
+      if (run?.attempt === attempt && run.open) run.abort(ended)
+      throw ended
     }
     let count = 0
     const write = async (signal: AbortSignal, next: (state: TaskState) => RecordChange) => {

@@ -2,6 +2,7 @@ import type { Connection } from './connection.js'
 import type { Keys } from './keys.js'
 import { asList, asPairs, asText, asTexts } from './replies.js'
 import { type Script, whole } from './script.js'
+import { unref } from '../../runtime.js'
 
 /*
  * The changes of a server are a stream of Redis that every process reads (XREAD BLOCK). Pub/Sub would lose what is sent
@@ -207,9 +208,7 @@ class Reader {
     const backoff = Math.min(MAX_BACKOFF, MIN_BACKOFF * 2 ** this.#failures++)
     await new Promise<void>((resolve) => {
       // Not all processes at the same time.
-      const timer = setTimeout(resolve, backoff * (0.5 + Math.random() / 2))
-      // Not in every runtime: lets the process exit.
-      ;(timer as { unref?: () => void }).unref?.()
+      const timer = unref(setTimeout(resolve, backoff * (0.5 + Math.random() / 2)))
       this.#wake = () => {
         clearTimeout(timer)
         resolve()

@@ -30,4 +30,9 @@ export class Keys {
   get tasks(): readonly string[] {
     return ['t:', 'te:', 'tq', 'tx', 'tu', 'tl', 'tw', 'tc:'].map((key) => `${this.#tag}:${key}`)
   }
+
+  /** The log of changes of tasks. */
+  get taskLog(): string {
+    return `${this.#tag}:tl`
+  }
 }

@@ -4,6 +4,7 @@ import type { Keys } from './keys.js'
 import { asText, asTexts } from './replies.js'
 import { type Script, whole } from './script.js'
 import type { SettingsCheck } from './settings.js'
+import { unref } from '../../runtime.js'
 
 export interface RedisOwnershipOptions {
   /** A host, to which the port of `listen` is added, or an origin; undefined where others cannot reach this process. */
@@ -158,9 +159,7 @@ export class RedisOwnership implements SessionOwnership {
     const renewed = await this.renew()
     if (this.#closed) return
     const wait = renewed ? this.lease / 3 : Math.min(this.lease / 6, 1000)
-    this.#timer = setTimeout(() => void this.#keepRenewing(), wait)
-    // Not in every runtime: lets the process exit.
-    ;(this.#timer as { unref?: () => void }).unref?.()
+    this.#timer = unref(setTimeout(() => void this.#keepRenewing(), wait))
   }
 
   async #renew(): Promise<boolean> {

@@ -74,18 +74,18 @@ export function redis(client: RedisClient, options: RedisOptions = {}): RedisSto
   const { timeout = Math.min(2000, lease / 4) } = options
   const { maxEventsPerStream = 1000, maxBytesPerStream = 1024 * 1024 } = options
   checkNumbers({ lease, timeout, maxEventsPerStream, maxBytesPerStream })
-  const connection = new Connection(client, timeout)
+  const another = () => new Connection(client, timeout)
+  const connection = another()
   const keys = new Keys(prefix)
   const settings = new SettingsCheck()
   const ownership = new RedisOwnership(connection, keys, { address, key, lease, settings })
-  // A connection of its own: sessions do not wait for large tasks.
-  const tasks = new RedisTaskStore(new Connection(client, timeout), keys, {
+  // Connections of their own: sessions do not wait for large tasks, and nothing for what waits for changes.
+  const tasks = new RedisTaskStore(another(), another(), keys, {
     ...options.tasks,
     lease,
     settings,
   })
-  const reading = new Connection(client, timeout)
-  const changes = new ChangeStream(connection, reading, keys, timeout)
+  const changes = new ChangeStream(connection, another(), keys, timeout)
   const limits = { maxEvents: maxEventsPerStream, maxBytes: maxBytesPerStream }
   return {
     sessions: new RedisSessionStore(connection, keys, ownership),

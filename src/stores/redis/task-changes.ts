@@ -2,10 +2,15 @@ import type { Connection } from './connection.js'
 import type { Keys } from './keys.js'
 import { asList, asPairs, asText } from './replies.js'
 import { READ_CHANGES } from './task-scripts.js'
+import { unref } from '../../runtime.js'
 
-/** Milliseconds between two looks at the log of changes; while Redis cannot be reached, they double up to the slowest. */
+/** Maximum milliseconds between two looks at the log of changes; while Redis cannot be reached, they double up to the slowest. */
 const INTERVAL = 250
 const SLOWEST = 5000
+/** Minimum milliseconds between two looks: what is written meanwhile is read at once. */
+const PAUSE = 20
+/** Maximum milliseconds for the reply of a command that waits for changes, beyond the time that it waits. */
+const WAIT_TIMEOUT = 2000
 /** Maximum changes that are read at a time. */
 const COUNT = 1000
 
@@ -23,6 +28,7 @@ export interface TaskChangesListener {
 /** Learns what other processes change. */
 export class TaskChanges {
   readonly #connection: Connection
+  readonly #waiting: Connection
   readonly #keys: Keys
   /** The name of this process in the log: its own changes are not reported. */
   readonly writer = crypto.randomUUID()
@@ -30,13 +36,16 @@ export class TaskChanges {
   #timer: ReturnType<typeof setTimeout> | undefined
   #failures = 0
   #looking = false
+  #isWaiting = false
   /** Whether to look again, since something may have changed after the last look. */
   #again = false
   /** The last change that was read: its id in the log, and its number. Undefined at the start. */
   #last: { readonly id: string; readonly number: number } | undefined
 
-  constructor(connection: Connection, keys: Keys) {
+  /** `waiting` is a connection of its own: commands would wait while it does. */
+  constructor(connection: Connection, waiting: Connection, keys: Keys) {
     this.#connection = connection
+    this.#waiting = waiting
     this.#keys = keys
   }
 
@@ -50,6 +59,7 @@ export class TaskChanges {
   stop(): void {
     this.#listener = undefined
     clearTimeout(this.#timer)
+    this.#waiting.close()
   }
 
   /** Looks now: something may have changed. */
@@ -66,10 +76,30 @@ export class TaskChanges {
       await this.#look()
     }
     this.#looking = false
+    if (this.#failures === 0) this.#later(PAUSE, () => void this.#wait())
+    else this.#later(Math.min(SLOWEST, INTERVAL * 2 ** this.#failures), () => this.look())
+  }
+
+  /** Looks again when something is written, or after a while: that a lease has ended is not written. */
+  async #wait(): Promise<void> {
+    if (this.#isWaiting) return
+    this.#isWaiting = true
+    const log = this.#keys.taskLog
+    const block = ['COUNT', '1', 'BLOCK', String(INTERVAL)]
+    const command = ['XREAD', ...block, 'STREAMS', log, this.#last?.id ?? '$']
+    const waited = await this.#waiting.command(command, log, INTERVAL + WAIT_TIMEOUT).then(
+      () => true,
+      () => false,
+    )
+    this.#isWaiting = false
+    // Looking shows whether Redis can be reached.
+    this.#later(waited ? 0 : INTERVAL, () => this.look())
+  }
+
+  #later(milliseconds: number, run: () => void): void {
     if (this.#listener === undefined) return
-    this.#timer = setTimeout(() => this.look(), Math.min(SLOWEST, INTERVAL * 2 ** this.#failures))
-    // Not in every runtime: lets the process exit.
-    ;(this.#timer as { unref?: () => void }).unref?.()
+    clearTimeout(this.#timer)
+    this.#timer = unref(setTimeout(run, milliseconds))
   }
 
   async #look(): Promise<void> {

@@ -13,6 +13,7 @@ import { type Script, whole } from './script.js'
 import type { SettingsCheck } from './settings.js'
 import { TaskChanges } from './task-changes.js'
 import { CHANGE, CLAIM, CREATE, RELEASE, RENEW, UNDO } from './task-scripts.js'
+import { unref } from '../../runtime.js'
 
 export interface RedisTaskOptions {
   /** Maximum number of tasks (default 10,000). */
@@ -69,7 +70,13 @@ export class RedisTaskStore implements TaskStore {
   #report: StoreReport = () => {}
   #failed = false
 
-  constructor(connection: Connection, keys: Keys, options: RedisTaskStoreOptions) {
+  /** `waiting` is a connection of its own, for commands that wait. */
+  constructor(
+    connection: Connection,
+    waiting: Connection,
+    keys: Keys,
+    options: RedisTaskStoreOptions,
+  ) {
     const { maxTasks = 10_000, maxTasksPerOwner = 1000, lease, settings } = options
     const { maxBytes = 64 * MIB, maxBytesPerOwner = 16 * MIB } = options
     const limits = { maxTasks, maxBytes, maxTasksPerOwner, maxBytesPerOwner }
@@ -83,7 +90,7 @@ export class RedisTaskStore implements TaskStore {
     this.#lease = lease
     this.#settings = settings
     this.#limits = Object.values(limits).map(String)
-    this.#changes = new TaskChanges(connection, keys)
+    this.#changes = new TaskChanges(connection, waiting, keys)
   }
 
   open(report: StoreReport = () => {}): void {
@@ -253,8 +260,7 @@ export class RedisTaskStore implements TaskStore {
         if (this.#needsLease) this.#keepRenewing()
       })
     }, wait)
-    // Not in every runtime: lets the process exit.
-    ;(this.#timer as { unref?: () => void }).unref?.()
+    unref(this.#timer)
   }
 
   #renew(): Promise<void> {

@@ -8,6 +8,7 @@ import { FORWARDED, ForwardSignature, endToEnd } from './forwarding.js'
 import type { HttpContext, Sink } from './http-context.js'
 import { JSON_TYPE, MISDIRECTED, refuse, unavailable } from './http-error-response.js'
 import type { OpenResponses } from './open-responses.js'
+import { unref } from '../../runtime.js'
 
 export interface ForwarderOptions {
   /** The secret that all processes share. */
@@ -117,8 +118,7 @@ export class Forwarder {
         if (this.#forwards.size > 0) this.#watch()
       })
     }, ownership.lease / 2)
-    // Not in every runtime: lets the process exit.
-    ;(this.#watching as { unref?: () => void }).unref?.()
+    unref(this.#watching)
   }
 
   async #abortLost(ownership: Pick<SessionOwnership, 'isAlive'>): Promise<void> {

@@ -1,3 +1,5 @@
+import { unref } from '../../runtime.js'
+
 /** An open response that must not stay silent. */
 export interface KeptAlive {
   /** Called once per interval: sends a sign of life, or disconnects a client that does not read. */
@@ -39,9 +41,7 @@ export class OpenResponses {
     this.#open.set(response, kept)
     const { keepAlive } = this.#options
     if (this.#timer !== undefined || keepAlive === 0) return
-    this.#timer = setInterval(() => this.#keepAlive(), keepAlive)
-    // Not in every runtime: lets the process exit.
-    ;(this.#timer as { unref?: () => void }).unref?.()
+    this.#timer = unref(setInterval(() => this.#keepAlive(), keepAlive))
   }
 
   remove(response: object): void {

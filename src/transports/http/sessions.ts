@@ -9,6 +9,7 @@ import { nextGeneration, sessionNameOf } from './session-id.js'
 import { SessionPersistence, type StoredSession } from './session-persistence.js'
 import { type HttpSession, type SessionFacts, initializeBytes } from './session.js'
 import { withTimeout } from '../../jsonrpc/deadline.js'
+import { unref } from '../../runtime.js'
 
 export interface SessionsOptions {
   /** Maximum number of sessions. */
@@ -139,9 +140,7 @@ export class Sessions {
     this.#all.set(session.id, session)
     if (this.#timer !== undefined) return
     const interval = Math.max(10, Math.min(this.#options.idleTimeout / 2, MIN_IDLE))
-    this.#timer = setInterval(() => this.#sweep(), interval)
-    // Not in every runtime: lets the process exit.
-    ;(this.#timer as { unref?: () => void }).unref?.()
+    this.#timer = unref(setInterval(() => this.#sweep(), interval))
   }
 
   /**

@@ -1,10 +1,10 @@
-import { signal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import { PANELS } from './link.js'
 import { applyFilter, capture, detail, panel, select, selectFinding, tail } from './state.js'
 import { nextTheme } from './theme.js'
 
-const isOpen = signal(false)
+/** The id of the list of keys. */
+const LIST_ID = 'keys'
 
 const KEYS: readonly (readonly [keys: string, meaning: string])[] = [
   ['↑ ↓ or k j', 'previous or next row, field or row of bytes'],
@@ -37,12 +37,12 @@ export function useShortcuts(): void {
 function onKeyDown(event: KeyboardEvent): void {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
   if (event.key === 'Escape') return escape(event)
-  if (isTyping(event.target) || isOpen.value) return
+  if (isTyping(event.target) || list()?.open) return
   if (run(event.key)) event.preventDefault()
 }
 
 function escape({ target }: KeyboardEvent): void {
-  if (isOpen.value) return
+  if (list()?.open) return
   if (isTyping(target)) void applyFilter('')
   document.getElementById('rows')?.focus()
 }
@@ -57,7 +57,7 @@ function run(key: string): boolean {
   else if (key === 'r') selectPeer()
   else if (key === 'f') tail.value = capture.value.phase === 'following' && !tail.value
   else if (key === 't') nextTheme()
-  else if (key === '?') isOpen.value = true
+  else if (key === '?') list()?.showModal()
   else return false
   return true
 }
@@ -67,15 +67,14 @@ function selectPeer(): void {
   if (peer !== undefined) void select(peer.index)
 }
 
-/** The list of keys. */
+function list(): HTMLDialogElement | null {
+  return document.querySelector<HTMLDialogElement>(`#${LIST_ID}`)
+}
+
+/** The list of keys. Whether it is open is known by the element alone. */
 export function Shortcuts() {
-  const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
-    if (isOpen.value) dialog.current?.showModal()
-    else dialog.current?.close()
-  }, [isOpen.value])
   return (
-    <dialog ref={dialog} aria-label="Keyboard" onClose={() => (isOpen.value = false)}>
+    <dialog id={LIST_ID} aria-label="Keyboard">
       <h2>Keyboard</h2>
       <dl class="keys">
         {KEYS.map(([keys, meaning]) => (
@@ -87,7 +86,7 @@ export function Shortcuts() {
           </>
         ))}
       </dl>
-      <button type="button" onClick={() => (isOpen.value = false)}>
+      <button type="button" onClick={() => list()?.close()}>
         Close
       </button>
     </dialog>

@@ -11,9 +11,9 @@ const wait = tool({
   task: { mode: 'must', retries: 3, retryDelay: 0 },
   run: (_, call) =>
     new Promise((resolve, reject) => {
-      process.stderr.write(`${NAME} runs ${call.key} attempt ${call.attempt}\n`)
       process.once('SIGUSR2', () => resolve(`${NAME} at last`))
       call.signal.addEventListener('abort', () => reject(call.signal.reason))
+      process.stderr.write(`${NAME} runs ${call.key} attempt ${call.attempt}\n`)
     }),
 })
 const { tasks: store } = redis(createClient({ url: REDIS }), { prefix: PREFIX, lease: 120_000 })

@@ -8,6 +8,7 @@ import { initializeBytes } from '../session.js'
 import { sessionNameOf } from '../session-id.js'
 import { SseStream } from '../sse-stream.js'
 import { type PostedMessage, type StreamPort, TwoEndpointExchange } from './exchange.js'
+import { unref } from '../../../runtime.js'
 
 export interface TwoEndpointSettings {
   openResponses: OpenResponses
@@ -79,9 +80,7 @@ export class TwoEndpointSession implements Channel, StreamPort {
       drained: () => this.#drained(),
       expiry: this.#expiry,
     })
-    this.#timer = setTimeout(() => this.end(), initializeTimeout)
-    // Not in every runtime: lets the process exit.
-    ;(this.#timer as { unref?: () => void }).unref?.()
+    this.#timer = unref(setTimeout(() => this.end(), initializeTimeout))
   }
 
   /** The first event: the URI for POST requests. */
