@@ -12,6 +12,9 @@ export const LEASE = 300
 /** Milliseconds by which a clock is wrong. */
 const HOUR = 3_600_000
 
+/** What must not stay when the harness ends early. */
+export const running = new Set<{ destroy(): void }>()
+
 /** A call of a store in which a process is killed. */
 export interface Plan {
   readonly kill: string
@@ -90,6 +93,7 @@ export class Cluster {
   static async start(program: string, size: number, ...options: string[]): Promise<Cluster> {
     const redis = await RedisServer.start('--auto-aof-rewrite-percentage', '0', ...options)
     const cluster = new Cluster(program, redis)
+    running.add(cluster)
     try {
       await Promise.all(Array.from({ length: size }, () => cluster.add()))
     } catch (error) {
@@ -134,15 +138,17 @@ export class Cluster {
     this.processes.splice(this.processes.indexOf(one), 1)
   }
 
-  /** Ends all processes at once. */
-  kill(): void {
+  /** Ends everything at once, for a process that ends. */
+  destroy(): void {
     for (const each of this.processes) each.signal('SIGKILL')
-    this.redis.signal('SIGKILL')
+    this.redis.destroy()
+    rmSync(this.#folder, { recursive: true, force: true })
   }
 
   async stop(): Promise<void> {
     await Promise.all(this.processes.splice(0).map((each) => each.end('SIGKILL')))
     await this.redis.stop()
     rmSync(this.#folder, { recursive: true, force: true })
+    running.delete(this)
   }
 }

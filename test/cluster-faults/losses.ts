@@ -1,7 +1,7 @@
 import { InitializedSession } from '../http/caller.js'
 import { RedisServer, commanding } from '../redis/redis-server.js'
 import { TcpProxy } from '../redis/tcp-proxy.js'
-import { Cluster } from './cluster.js'
+import { Cluster, running } from './cluster.js'
 import { pause } from './random.js'
 
 /* What is lost where Redis promises less. */
@@ -25,6 +25,7 @@ export async function measureLosses(
   const cluster = await Cluster.start(program, 1, ...options)
   const link = await TcpProxy.start(cluster.redis.port)
   const replica = failover ? await RedisServer.start() : undefined
+  if (replica !== undefined) running.add(replica)
   try {
     if (replica !== undefined) await replicate(replica, link)
     const keys = await acknowledged(cluster, link)
@@ -40,6 +41,7 @@ export async function measureLosses(
     await cluster.stop()
     await link.stop()
     await replica?.stop()
+    if (replica !== undefined) running.delete(replica)
   }
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { auditTasks } from '../redis/tasks-audit.js'
 import { CASES } from './cases.js'
 import { ChangeLedger } from './change-ledger.js'
-import { Cluster } from './cluster.js'
+import { Cluster, running } from './cluster.js'
 import { measureLosses } from './losses.js'
 import { Findings, LIMIT, SessionLedger } from './ledger.js'
 import { Random, pause } from './random.js'
@@ -38,11 +38,10 @@ export async function run({ root, kills, seed }: Run): Promise<number> {
   const say = (text: string) => process.stdout.write(`${text}\n`)
   const perCase = new Map<string, number>()
   const began = performance.now()
-  let current: Cluster | undefined
   const giveUp = (reason: string) => {
     say(`FAILED ${reason} during ${findings.during}; seed ${seed}`)
     for (const problem of new Set(findings.problems)) say(`FAILED ${problem}`)
-    current?.kill()
+    for (const each of running) each.destroy()
     process.exit(1)
   }
   const watchdog = setTimeout(
@@ -54,7 +53,6 @@ export async function run({ root, kills, seed }: Run): Promise<number> {
 
   for (let round = 0; findings.kills < kills && findings.problems.length < MOST_PROBLEMS;) {
     const cluster = await Cluster.start(program, SIZE)
-    current = cluster
     const first = findings.kills
     try {
       const most = Math.min(kills, first + KILLS_PER_CLUSTER)
@@ -163,7 +161,14 @@ function journal(root: string): Promise<number | null> {
   const child = spawn(process.execPath, [join(root, 'scripts', 'faults.mjs'), '5'], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
-  return new Promise((resolve) => child.once('exit', resolve))
+  const ending = { destroy: () => void child.kill() }
+  running.add(ending)
+  return new Promise((resolve) => {
+    child.once('exit', (code) => {
+      running.delete(ending)
+      resolve(code)
+    })
+  })
 }
 
 /** Prints what is lost when Redis is killed, with other settings. */
