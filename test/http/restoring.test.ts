@@ -211,6 +211,39 @@ describe('stored events', () => {
     again.disconnect()
     expect((await client.at(second.url).listen('0p.0')).status).toBe(400)
   })
+
+  it.each(['of the GET stream', 'of a call'])('%s may be out of reach: 503', async (which) => {
+    const events = new MemoryEventStore()
+    const lines: string[] = []
+    const shared = {
+      sessionStore: new MemorySessionStore(),
+      eventStore: events,
+      log: { write: (line: string) => void lines.push(line) },
+    }
+    const first = await start(watched(), shared)
+    const client = await InitializedSession.open(first.url, NEWEST)
+    // Then a call sends more than its response.
+    await client.request('logging/setLevel', { level: 'debug' })
+    const call = { name: 'say', arguments: {} }
+    const stream =
+      which === 'of a call' ? await client.stream('tools/call', call) : await client.listen()
+    const primed = await stream.next()
+    expect(primed?.id).toBeDefined()
+    stream.disconnect()
+    await first.close()
+    const second = await start(watched(), shared)
+    const moved = client.at(second.url)
+    const reading = vi.spyOn(events, 'read').mockImplementation(() => {
+      throw new Error('out of reach')
+    })
+    const refused = await moved.listen(primed?.id)
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5'])
+    expect(lines.join('')).toContain('The event store failed')
+    reading.mockRestore()
+    const resumed = await moved.listen(primed?.id)
+    expect(resumed.status).toBe(200)
+    resumed.disconnect()
+  })
 })
 
 /** A store on another machine: it takes its time, and can be out of reach. */
