@@ -23,7 +23,7 @@ export default defineConfig({
     // Only for tests that hang: a busy machine may be many times slower than a quiet one.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    expect: { poll: { timeout: 30_000 } },
+    expect: { poll: { timeout: 60_000 } },
     // The files share their workers, so that the sources are loaded once per worker: a test
     // restores whatever it changes (environment variables, mocks, timers).
     isolate: false,

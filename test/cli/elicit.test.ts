@@ -399,7 +399,7 @@ async function inTerminal(args: readonly string[], steps: readonly Step[]) {
   const exited = new Promise<number | null>((resolve) => child.on('close', resolve))
   let from = 0
   for (const [shown, typed] of steps) {
-    await vi.waitFor(() => expect(output.indexOf(shown, from)).not.toBe(-1), { timeout: 20_000 })
+    await vi.waitFor(() => expect(output.indexOf(shown, from)).not.toBe(-1), { timeout: 60_000 })
     from = output.indexOf(shown, from) + shown.length
     if (typeof typed === 'string') child.stdin.write(typed)
     else await typed(output)

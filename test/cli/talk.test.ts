@@ -432,7 +432,7 @@ describe('Ctrl-C', () => {
     child.give('SIGINT')
     await child.closed()
     expect([130, 143]).toContain(child.code)
-    await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 10_000 })
+    await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 60_000 })
   })
 })
 

@@ -87,7 +87,7 @@ describe.runIf(process.platform === 'linux')('ccmcp login', () => {
       return existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(0, -1) : []
     }
     const isLoaded = () => linesOf('browser.log').length === linesOf('browser.log.started').length
-    await vi.waitUntil(isLoaded, { timeout: 20_000 })
+    await vi.waitUntil(isLoaded, { timeout: 60_000 })
     return linesOf('browser.log')
   }
 

@@ -89,7 +89,7 @@ describe('the file of tokens', () => {
     const changed = () => statSync(join(directory, readdirSync(directory)[0] ?? '')).mtimeMs
     await store.exclusively('login', async () => {
       const before = changed()
-      await vi.waitUntil(() => changed() > before, { timeout: 10_000 })
+      await vi.waitUntil(() => changed() > before, { timeout: 60_000 })
     })
   })
 

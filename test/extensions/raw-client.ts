@@ -99,7 +99,7 @@ export class RawClient {
 
   /** Polls until a task has a status, in turns of the event loop. */
   async until(taskId: string, status: string): Promise<Result> {
-    for (const end = performance.now() + 20_000; performance.now() < end;) {
+    for (const end = performance.now() + 60_000; performance.now() < end;) {
       const task = await this.get(taskId)
       if (task.status === status) return task
       await new Promise((resolve) => setImmediate(resolve))

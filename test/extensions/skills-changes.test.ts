@@ -29,7 +29,7 @@ const heard = (add: (told: () => void) => unknown) =>
 
 /** Waits until a check passes; each of them sends requests. */
 const eventually = (check: () => void | Promise<void>) =>
-  vi.waitFor(check, { timeout: 20_000, interval: 10 })
+  vi.waitFor(check, { timeout: 60_000, interval: 10 })
 
 /** Changes the clock of a file, so that it seems to be old. */
 function age(...files: string[]): void {

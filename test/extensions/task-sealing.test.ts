@@ -131,7 +131,7 @@ describe('tasks({ seal: true })', () => {
 
 /** The task when it has failed; it cannot be read before. */
 async function failed(client: RawClient, taskId: string) {
-  for (const end = performance.now() + 20_000; performance.now() < end;) {
+  for (const end = performance.now() + 60_000; performance.now() < end;) {
     const { result } = await client.send('tasks/get', { taskId }).response
     if (result?.status === 'failed') return result
     await new Promise((resolve) => setImmediate(resolve))

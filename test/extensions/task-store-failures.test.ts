@@ -62,7 +62,7 @@ async function untilIn(
   status: string,
   pass: (milliseconds: number) => Promise<unknown>,
 ) {
-  for (const end = performance.now() + 20_000; performance.now() < end;) {
+  for (const end = performance.now() + 60_000; performance.now() < end;) {
     const task = await client.get(taskId)
     if (task.status === status) return task
     await pass(10)

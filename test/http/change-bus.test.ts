@@ -16,7 +16,7 @@ import { InitializedSession, open, statelessRequest } from './caller.js'
 /* A server that tells other processes of changes, and its clients of theirs. */
 
 const until = <Value>(condition: () => Value | Promise<Value>): Promise<Value> =>
-  vi.waitFor(condition, { timeout: 20_000, interval: 5 })
+  vi.waitFor(condition, { timeout: 60_000, interval: 5 })
 const stops: (() => Promise<unknown>)[] = []
 afterEach(async () => {
   for (const stop of stops.splice(0).toReversed()) await stop()

@@ -10,7 +10,7 @@ import { InitializedSession, type Sending, statelessRequest, open, send } from '
 
 /* Several processes behind a load balancer, and the configuration of docs/deploying.md where there is an nginx to run it. */
 
-const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
+const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 60_000, interval: 5 })
 const page = readFileSync(new URL('../../docs/deploying.md', import.meta.url), 'utf8')
 const [, configuration = ''] = /```nginx\n([\s\S]*?)```/.exec(page) ?? []
 

@@ -101,7 +101,7 @@ describe('the memory of a server', () => {
     const batch = (i: number) =>
       `[{"jsonrpc":"2.0","id":${i},"method":"tools/call","params":{"name":"slow","arguments":{}}},{"jsonrpc":"2.0","method":"x","params":{"a":"${LONG}"}}]`
     for (let i = 0; i < 40; i++) void client.post(batch(i)).catch(() => {})
-    await expect.poll(async () => (await state()).open, { timeout: 20_000 }).toBe(40)
+    await expect.poll(async () => (await state()).open, { timeout: 60_000 }).toBe(40)
     expect((await state()).heap - before.heap).toBeLessThan(10 * MEGABYTE)
     for (let i = 0; i < 10; i++)
       void send(url, withJunk('tools/call', { name: 'slow', arguments: {} }, OBJECTS)).catch(
@@ -109,7 +109,7 @@ describe('the memory of a server', () => {
       )
     // Of those, one or two fit; the others are refused.
     const refused = () => send(url, statelessRequest('tools/call', { name: 'slow', arguments: {} }))
-    await expect.poll(async () => (await refused()).status, { timeout: 20_000 }).toBe(503)
+    await expect.poll(async () => (await refused()).status, { timeout: 60_000 }).toBe(503)
     expect((await state()).sessions).toBe(1)
   })
 })

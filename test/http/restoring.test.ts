@@ -19,7 +19,7 @@ import { servedOverHttp } from './served.js'
 
 const HANDSHAKES = ['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']
 const NEWEST = HANDSHAKES.at(-1) ?? ''
-const until = (condition: () => void) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 60_000, interval: 5 })
 const said = (text: string) => ({ result: { content: [{ type: 'text', text }] } })
 const echo = (text: string) => ({ name: 'echo', arguments: { text } })
 
@@ -210,6 +210,39 @@ describe('stored events', () => {
     expect(await again.message()).toMatchObject({ method: 'notifications/tools/list_changed' })
     again.disconnect()
     expect((await client.at(second.url).listen('0p.0')).status).toBe(400)
+  })
+
+  it.each(['of the GET stream', 'of a call'])('%s may be out of reach: 503', async (which) => {
+    const events = new MemoryEventStore()
+    const lines: string[] = []
+    const shared = {
+      sessionStore: new MemorySessionStore(),
+      eventStore: events,
+      log: { write: (line: string) => void lines.push(line) },
+    }
+    const first = await start(watched(), shared)
+    const client = await InitializedSession.open(first.url, NEWEST)
+    // Then a call sends more than its response.
+    await client.request('logging/setLevel', { level: 'debug' })
+    const call = { name: 'say', arguments: {} }
+    const stream =
+      which === 'of a call' ? await client.stream('tools/call', call) : await client.listen()
+    const primed = await stream.next()
+    expect(primed?.id).toBeDefined()
+    stream.disconnect()
+    await first.close()
+    const second = await start(watched(), shared)
+    const moved = client.at(second.url)
+    const reading = vi.spyOn(events, 'read').mockImplementation(() => {
+      throw new Error('out of reach')
+    })
+    const refused = await moved.listen(primed?.id)
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5'])
+    expect(lines.join('')).toContain('The event store failed')
+    reading.mockRestore()
+    const resumed = await moved.listen(primed?.id)
+    expect(resumed.status).toBe(200)
+    resumed.disconnect()
   })
 })
 
@@ -691,7 +724,7 @@ describe('a new session', () => {
       const answer = handler(
         new Request('http://localhost/mcp', { method: 'POST', headers: POST, body }),
       )
-      await vi.waitFor(() => expect(isAsked).toBe(true))
+      await vi.waitFor(() => expect(isAsked).toBe(true), 60_000)
       await vi.advanceTimersByTimeAsync(2000)
       expect((await answer).headers.get('mcp-session-id')).toMatch(/./)
     } finally {

@@ -16,7 +16,7 @@ const NEWEST = '2025-11-25'
 const KEY = { ada: 'ada-0123456789abcdef', bob: 'bob-0123456789abcdef' }
 const bearer = (name: keyof typeof KEY) => ({ authorization: `Bearer ${KEY[name]}` })
 const auth = tokens(Object.entries(KEY).map(([id, token]) => ({ token, id, scopes: [] })))
-const until = (condition: () => void) => vi.waitFor(condition, { timeout: 10_000, interval: 5 })
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 60_000, interval: 5 })
 
 const started: Listening[] = []
 afterEach(async () => {

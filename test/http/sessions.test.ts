@@ -14,7 +14,7 @@ const call = (name: string, args: object = {}, more: object = {}) => ({
 const progressing = { _meta: { progressToken: 'p' } }
 
 /** Waits until a condition holds, without sleeping longer than needed. */
-const until = (condition: () => void) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 60_000, interval: 5 })
 
 describe.each(HANDSHAKES)('a session of %s', (revision) => {
   it('is created, used and deleted', async () => {

@@ -19,7 +19,7 @@ const text = (words: string) => ({
   result: { resultType: 'complete', content: [{ type: 'text', text: words }] },
 })
 const progressing = { _meta: { progressToken: 'p' } }
-const until = (condition: () => void) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 60_000, interval: 5 })
 const base64 = (words: string) => `=?base64?${Buffer.from(words).toString('base64')}?=`
 
 /** The same request with other headers; undefined leaves one out. */

@@ -12,7 +12,7 @@ import { TcpProxy } from './tcp-proxy.js'
 /* Changes while Redis is slow, away, restarted, full or read-only. */
 
 const until = <Value>(condition: () => Value | Promise<Value>): Promise<Value> =>
-  vi.waitFor(condition, { timeout: 30_000, interval: 10 })
+  vi.waitFor(condition, { timeout: 60_000, interval: 10 })
 const stops: (() => Promise<unknown>)[] = []
 afterEach(async () => {
   // The servers before what they need.

@@ -21,7 +21,7 @@ import { hasRedis, newPrefix, sharedServer } from './redis-server.js'
 
 const LISTS = ['tools', 'prompts', 'resources'] as const
 const until = <Value>(condition: () => Value | Promise<Value>): Promise<Value> =>
-  vi.waitFor(condition, { timeout: 30_000, interval: 10 })
+  vi.waitFor(condition, { timeout: 60_000, interval: 10 })
 
 describe.skipIf(!hasRedis)('changes in another process', () => {
   let redis: Awaited<ReturnType<typeof sharedServer>>

@@ -15,7 +15,7 @@ import {
 
 /* The change bus on Redis, with each supported client. */
 
-const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
+const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 60_000, interval: 5 })
 const made: (() => Promise<void>)[] = []
 afterEach(async () => {
   await Promise.all(made.splice(0).map((close) => close()))

@@ -12,7 +12,7 @@ import { TcpProxy } from './tcp-proxy.js'
 
 const NEWEST = '2025-11-25'
 const until = <Value>(condition: () => Value | Promise<Value>): Promise<Value> =>
-  vi.waitFor(condition, { timeout: 30_000, interval: 10 })
+  vi.waitFor(condition, { timeout: 60_000, interval: 10 })
 const said = (text: string) => ({ result: { content: [{ type: 'text', text }] } })
 
 const stops: (() => Promise<unknown>)[] = []

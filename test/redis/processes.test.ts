@@ -13,7 +13,7 @@ const NEWEST = '2025-11-25'
 const LEASE = 300
 const KILLS = Number(process.env['CCMCP_KILLS'] ?? 3)
 const until = <Value>(condition: () => Value | Promise<Value>): Promise<Value> =>
-  vi.waitFor(condition, { timeout: 30_000, interval: 10 })
+  vi.waitFor(condition, { timeout: 60_000, interval: 10 })
 const text = (value: string) => ({ result: { content: [{ type: 'text', text: value }] } })
 const mayHaveRun = (id: string) => ({
   id,

@@ -91,6 +91,12 @@ export class RedisServer {
     await ended
   }
 
+  /** Ends it at once, for a process that ends. */
+  destroy(): void {
+    this.signal('SIGKILL')
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
   async stop(): Promise<void> {
     await this.kill()
     rmSync(this.#folder, { recursive: true, force: true })

@@ -11,7 +11,7 @@ import { commanding, hasRedis, newPrefix, sharedServer } from './redis-server.js
 /* Several processes that serve the sessions of one another; each `start` here is one. */
 
 const NEWEST = '2025-11-25'
-const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
+const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 60_000, interval: 5 })
 const said = (text: string) => ({ result: { content: [{ type: 'text', text }] } })
 
 describe.skipIf(!hasRedis)('several processes with Redis', () => {

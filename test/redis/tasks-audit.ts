@@ -3,7 +3,7 @@ import { TaskAudit } from '../faults/task-audit.mjs'
 /* What Redis has executed, read without the code that has sent it. */
 
 /** The commands of an append-only file. */
-function* commandsOf(file: Buffer): Generator<string[]> {
+export function* commandsOf(file: Buffer): Generator<string[]> {
   let position = 0
   const number = (sign: string) => {
     const end = file.indexOf('\r\n', position)

@@ -17,7 +17,7 @@ const NAME = {
   required: ['name'],
 } as const
 const until = <Value>(condition: () => Value | Promise<Value>): Promise<Value> =>
-  vi.waitFor(condition, { timeout: 30_000, interval: 10 })
+  vi.waitFor(condition, { timeout: 60_000, interval: 10 })
 const notStored = {
   code: -32603,
   message: expect.stringContaining('could not be stored') as string,

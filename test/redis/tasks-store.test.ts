@@ -17,7 +17,7 @@ import {
 
 const LEASE = 60_000
 const until = <Value>(condition: () => Value | Promise<Value>): Promise<Value> =>
-  vi.waitFor(condition, { timeout: 30_000, interval: 10 })
+  vi.waitFor(condition, { timeout: 60_000, interval: 10 })
 
 const opened: RedisStores[] = []
 afterEach(async () => {

@@ -16,7 +16,7 @@ const NAME = {
   required: ['name'],
 } as const
 const until = <Value>(condition: () => Value | Promise<Value>): Promise<Value> =>
-  vi.waitFor(condition, { timeout: 30_000, interval: 10 })
+  vi.waitFor(condition, { timeout: 60_000, interval: 10 })
 /** Long: whatever happens soon happens for another reason. */
 const LONG = 120_000
 

@@ -10,7 +10,7 @@ import { InitializedSession, open, statelessRequest } from '../http/caller.js'
 
 /* Who is told that a resource has changed. */
 
-const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 20_000, interval: 5 })
+const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 60_000, interval: 5 })
 
 describe('subscribed resources', () => {
   it('are told of their own changes only, in any spelling, until they are removed', () => {

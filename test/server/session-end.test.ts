@@ -35,7 +35,7 @@ it('a session that ends while initialize is pending leaves no listeners behind',
   )
   client.send('{"jsonrpc":"2.0","method":"notifications/initialized"}')
   await client.close()
-  await vi.waitFor(() => expect(closed).toBe(true))
+  await vi.waitFor(() => expect(closed).toBe(true), 60_000)
   resume()
   await new Promise((resolve) => setImmediate(resolve))
   expect(listeners).toBe(0)

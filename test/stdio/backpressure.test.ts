@@ -118,7 +118,10 @@ describe('while requests in progress use up the memory limit', () => {
     const { input, answers, end } = await started()
     for (let id = 1; id <= 4; id++) input.write(large(id))
     input.write(large(5, 'ask'))
-    await vi.waitFor(() => expect(answers().at(-1)).toMatchObject({ method: 'elicitation/create' }))
+    await vi.waitFor(
+      () => expect(answers().at(-1)).toMatchObject({ method: 'elicitation/create' }),
+      60_000,
+    )
     const question = answers().at(-1)?.id ?? 0
     input.write(
       `{"jsonrpc":"2.0","id":${question},"result":{"action":"accept","content":{"name":"Ada"}}}\n`,

@@ -224,7 +224,7 @@ describe('streams', () => {
     // 256 handlers run, two calls are queued.
     const calls = Array.from({ length: 258 }, (_, i) => call(i + 1, 'slow'))
     input.write([...HANDSHAKE, ...calls, ''].join('\n'))
-    await vi.waitFor(() => expect(finish.size).toBe(256), 30_000)
+    await vi.waitFor(() => expect(finish.size).toBe(256), 60_000)
     output.pause()
     finish.get(1)?.('x'.repeat(1_000_000))
     // The first queued call starts. When the next call ends, the output is blocked.
@@ -234,7 +234,7 @@ describe('streams', () => {
     await new Promise(setImmediate)
     const before = finish.size
     output.resume()
-    await vi.waitFor(() => expect(finish.size).toBe(258), 30_000)
+    await vi.waitFor(() => expect(finish.size).toBe(258), 60_000)
     expect(before).toBe(257)
     for (const each of finish.values()) each('done')
     input.end()
@@ -283,10 +283,10 @@ describe('a process', () => {
       },
     })
     for (let i = 0; i < 100; i++) input.write('[]\n')
-    await vi.waitFor(() => expect(input.isPaused()).toBe(true), 30_000)
+    await vi.waitFor(() => expect(input.isPaused()).toBe(true), 60_000)
     for (let i = 0; i < 100; i++) await new Promise(setImmediate)
     expect(delivered).toBeLessThan(20)
     output.resume()
-    await vi.waitFor(() => expect(delivered).toBe(100), 30_000)
+    await vi.waitFor(() => expect(delivered).toBe(100), 60_000)
   })
 })

@@ -37,7 +37,7 @@ function activity(pid: number): string {
 
 /** Waits until a process has worked since `idle` was taken and is idle again. */
 async function stalled(pid: number, idle: string): Promise<void> {
-  const deadline = Date.now() + 20_000
+  const deadline = Date.now() + 60_000
   let last = idle
   let same = 0
   while (same < 8) {

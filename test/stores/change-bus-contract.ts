@@ -32,7 +32,7 @@ export class Port implements ChangePort {
 }
 
 export const EVERYTHING = { everything: true }
-const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 20_000, interval: 5 })
+const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 60_000, interval: 5 })
 
 /** What every `ChangeBus` must do. Call it within `describe`; `create` makes one more bus of a server, `renew` begins another server. */
 export function changeBusContract(create: () => ChangeBus, renew: () => void): void {

@@ -18,7 +18,7 @@ describe('a bus in one process', () => {
 
 describe('changeBus', () => {
   const until = (condition: () => unknown) =>
-    vi.waitFor(condition, { timeout: 20_000, interval: 5 })
+    vi.waitFor(condition, { timeout: 60_000, interval: 5 })
   const make = (definition: Partial<ChangeBusDefinition>) => {
     const port = new Port()
     const reports: { message: string; error?: unknown }[] = []

@@ -24,7 +24,7 @@ const MEGABYTE = 1024 * 1024
 
 it(
   'writes each record soon, also while another one is being written',
-  { timeout: 30_000 },
+  { timeout: 60_000 },
   async () => {
     const { capture, records } = made()
     for (let count = 1; count <= 5; count++) {
@@ -33,7 +33,7 @@ it(
       await new Promise(setImmediate)
       capture.event('second', { count })
     }
-    await expect.poll(() => records().length, { timeout: 20_000 }).toBe(16)
+    await expect.poll(() => records().length, { timeout: 60_000 }).toBe(16)
     expect(records().filter(({ type }) => type === 'chunk')).toHaveLength(5)
   },
 )

@@ -357,8 +357,10 @@ export class SessionRouter {
         refuse(409, 'Conflict: the GET stream of this session is already open')
       return
     }
-    const decide = (known: boolean) => {
-      if (!known) refuse(400, UNKNOWN_EVENT)
+    const decide = (known: boolean | 'unavailable') => {
+      if (known === 'unavailable')
+        this.#responder.refuse(context, unavailable('the event store is not available', headers))
+      else if (!known) refuse(400, UNKNOWN_EVENT)
     }
     const event = parseEventId(lastEventId)
     const known = event !== undefined && session.resume(context, event, headers, principal?.expires)

@@ -103,13 +103,13 @@ export class SessionStreams {
     return log
   }
 
-  /** Sends what followed an event; false where its stream is unknown. */
+  /** Sends what followed an event; false where its stream is unknown, 'unavailable' where the event store fails. */
   resume(
     context: HttpContext,
     event: EventId,
     headers: HeaderList,
     expires: number | undefined,
-  ): boolean | Promise<boolean> {
+  ): boolean | Promise<boolean | 'unavailable'> {
     const log = this.#logs.get(event.stream)
     if (log === undefined)
       return this.#stored.generation > 0 && this.#resumeEarlier(context, event, headers, expires)
@@ -186,12 +186,14 @@ export class SessionStreams {
     { stream, number }: EventId,
     headers: HeaderList,
     expires: number | undefined,
-  ): Promise<boolean> {
+  ): Promise<boolean | 'unavailable'> {
     const earlier = new ResumableStream(this.#stored, stream, this.#settings)
     const standalone = EARLIER_STANDALONE.test(stream)
-    const events = await (standalone
+    const reading = standalone
       ? earlier.after(number)
-      : earlier.completedAfter(number, new RpcError(INTERNAL_ERROR, MAY_HAVE_RUN)))
+      : earlier.completedAfter(number, new RpcError(INTERNAL_ERROR, MAY_HAVE_RUN))
+    const events = await reading.catch((error: unknown) => this.#reportUnread(error))
+    if (events === undefined) return 'unavailable'
     if (events.length === 0 && !standalone) return false
     const until = standalone ? expires : undefined
     const sse = this.#openSse(this.standalone, context, headers, until)
@@ -211,13 +213,17 @@ export class SessionStreams {
     try {
       await log.resume(sse, after)
     } catch (error) {
-      const message = 'The event store failed: the events of a stream could not be read'
-      this.#settings.report({ level: 'error', message, error })
+      this.#reportUnread(error)
       // The client reconnects with the same Last-Event-ID.
       log.disconnect(sse)
       sse.end()
     }
     if (log.ended) this.#retain(log)
+  }
+
+  #reportUnread(error: unknown): undefined {
+    const message = 'The event store failed: the events of a stream could not be read'
+    this.#settings.report({ level: 'error', message, error })
   }
 
   /** Keeps an ended stream, and deletes the oldest one beyond the limit. */

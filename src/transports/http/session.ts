@@ -258,13 +258,13 @@ export class HttpSession implements Channel, SessionPort {
     return this.#streams.listen(context, headers, expires)
   }
 
-  /** Sends what followed an event; false where its stream is unknown. */
+  /** Sends what followed an event; false where its stream is unknown, 'unavailable' where the event store fails. */
   resume(
     context: HttpContext,
     event: EventId,
     headers: HeaderList,
     expires: number | undefined,
-  ): boolean | Promise<boolean> {
+  ): boolean | Promise<boolean | 'unavailable'> {
     this.used()
     return this.#streams.resume(context, event, headers, expires)
   }
