@@ -87,8 +87,8 @@ async function end(child) {
   await exited
 }
 
-/** As docs/deploying.md recommends it. */
-const nginxConf = (port, ports) => `
+/** As docs/deploying.md recommends it. `down` is the port of a process that gets no new connections. */
+const nginxConf = (port, ports, version, down) => `
 daemon off;
 worker_processes 1;
 worker_rlimit_nofile 16384;
@@ -103,7 +103,12 @@ http {
     uwsgi_temp_path ${folder}/uwsgi;
     scgi_temp_path ${folder}/scgi;
 
-    upstream mcp { ${ports.map((each) => `server 127.0.0.1:${each} max_fails=0;`).join(' ')} }
+    # A reload closes idle connections, perhaps when a client has sent a request.
+    keepalive_timeout 0;
+
+    upstream mcp {
+${ports.map((each) => `        server 127.0.0.1:${each} max_fails=0${each === down ? ' down' : ''};`).join('\n')}
+    }
 
     server {
         listen 127.0.0.1:${port};
@@ -121,6 +126,7 @@ http {
         }
 
         location @again { proxy_pass http://mcp; }
+        location = /version { return 200 "${version}"; }
     }
 }`
 
@@ -315,14 +321,47 @@ async function settle(listeners, { newest }) {
   for (const { name } of late) fail(`a change was lost for ${name}`)
 }
 
-/** Until nginx listens. */
-async function reached(url) {
-  for (let attempt = 0; attempt < 500; attempt++) {
-    const found = await fetch(url).catch(() => undefined)
-    if (found?.ok) return
-    await delay(20)
+/** nginx in front of processes. */
+class LoadBalancer {
+  #port
+  #ports
+  #version = 0
+  #child
+  #file = join(folder, 'nginx.conf')
+
+  constructor(port, ports) {
+    this.#port = port
+    this.#ports = ports
   }
-  throw new Error(`${url} cannot be reached`)
+
+  async start() {
+    for (const name of ['body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'])
+      await mkdir(join(folder, name))
+    await this.#write()
+    const log = join(folder, 'nginx.log')
+    this.#child = await start('nginx', ['-c', this.#file, '-p', folder, '-e', log], '')
+    await this.#loaded()
+  }
+
+  /** All processes but one, or all. */
+  async useAllBut(down) {
+    await this.#write(down)
+    this.#child.kill('SIGHUP')
+    await this.#loaded()
+  }
+
+  #write(down) {
+    return writeFile(this.#file, nginxConf(this.#port, this.#ports, ++this.#version, down))
+  }
+
+  async #loaded() {
+    for (let attempt = 0; attempt < 500; attempt++) {
+      const found = await fetch(`http://127.0.0.1:${this.#port}/version`).catch(() => undefined)
+      if ((await found?.text()) === String(this.#version)) return
+      await delay(20)
+    }
+    throw new Error('nginx has not loaded its configuration')
+  }
 }
 
 function percentile(values, share) {
@@ -348,11 +387,8 @@ async function run() {
       REDIS_URL: `redis://127.0.0.1:${redisPort}`,
     })
   const processes = await Promise.all(ports.map(serve))
-  for (const name of ['body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']) await mkdir(join(folder, name))
-  const configuration = join(folder, 'nginx.conf')
-  await writeFile(configuration, nginxConf(port, ports))
-  await start('nginx', ['-c', configuration, '-p', folder, '-e', `${folder}/nginx.log`], '')
-  await reached(`http://127.0.0.1:${port}/healthz`)
+  const nginx = new LoadBalancer(port, ports)
+  await nginx.start()
 
   const url = `http://127.0.0.1:${port}/mcp`
   const notes = Array.from({ length: NOTES }, (_, index) => `note://${index}`)
@@ -369,8 +405,10 @@ async function run() {
     for (const [index, own] of ports.entries()) {
       publisher.start()
       await delay(1000)
+      await nginx.useAllBut(own)
       await end(processes[index])
       processes[index] = await serve(own)
+      await nginx.useAllBut(undefined)
       await delay(1000)
       await publisher.pause()
       await settle(listeners, publisher)
