@@ -305,10 +305,10 @@ describe.skipIf(!canStartRedis)('changes on a cluster', () => {
         const from = urls[Math.floor(slot / 5462)] ?? ''
         const next = urls[(Math.floor(slot / 5462) + 1) % 3] ?? ''
         const id = String(await run(next, 'CLUSTER', 'MYID'))
+        ports[1]?.take()
         // Without its data, as where a node is lost.
         await run(from, 'DEL', `{${prefix}}:c`)
         for (const url of urls) await run(url, 'CLUSTER', 'SETSLOT', String(slot), 'NODE', id)
-        ports[1]?.take()
         await until(() => expect(ports[1]?.received).toContainEqual(EVERYTHING))
         await buses[0]?.publish({ uri: 'note:2' })
         await until(() => expect(ports[1]?.received).toContainEqual({ uri: 'note:2' }))
