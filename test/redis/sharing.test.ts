@@ -1,9 +1,11 @@
+import { createClient } from 'redis'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Server, createServer, resource, tool } from '../../src/index.js'
 import { tokens } from '../../src/http.js'
+import { redis as redisStores } from '../../src/redis.js'
 import { InitializedSession, POST, message, send } from '../http/caller.js'
 import { Gate, servedOverHttp } from '../http/served.js'
-import { Cluster } from './cluster.js'
+import { Cluster, KEY } from './cluster.js'
 import { commanding, hasRedis, newPrefix, sharedServer } from './redis-server.js'
 
 /* Several processes that serve the sessions of one another; each `start` here is one. */
@@ -99,6 +101,39 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
     own.disconnect()
     await until(() => expect([a.openResponses, b.openResponses]).toEqual([0, 0]))
     expect(ended.get('x')).toBe('done')
+  })
+
+  it('respond to a notification with 202 also if a keep-alive is due while it is stored', async () => {
+    newCluster()
+    const stores = redisStores(createClient({ url: redis.url }), {
+      prefix: cluster.prefix,
+      address: '127.0.0.1',
+      key: KEY,
+    })
+    const { sessions } = stores
+    const set = sessions.set.bind(sessions)
+    const a = await cluster.start(where('a'), { stores, keepAlive: 5 })
+    const params = {
+      protocolVersion: NEWEST,
+      capabilities: {},
+      clientInfo: { name: 'test', version: '1' },
+    }
+    const opened = await send(a.url, { headers: POST, body: message('initialize', params, 1) })
+    const storing = vi.spyOn(sessions, 'set').mockImplementation(async (...record) => {
+      // Several times the interval.
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      return set(...record)
+    })
+    const { status, text } = await send(a.url, {
+      headers: {
+        ...POST,
+        'mcp-session-id': String(opened.headers['mcp-session-id']),
+        'mcp-protocol-version': NEWEST,
+      },
+      body: message('notifications/initialized'),
+    })
+    expect([status, text]).toEqual([202, ''])
+    expect(storing).toHaveBeenCalled()
   })
 
   it('pass large responses on', async () => {
