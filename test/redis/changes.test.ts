@@ -184,9 +184,10 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
     await command('ACL', 'SETUSER', user, 'on', '>secret', '~*', '+@all', '-info')
     try {
       const client = createClient({ url: url(), username: user, password: 'secret' })
-      const bus = busOf(client, { prefix, timeout: 100 })
+      const bus = busOf(client, { prefix, timeout: 250 })
       const port = new Port()
-      made.push(bus.share(port, () => {}))
+      const reports: unknown[] = []
+      made.push(bus.share(port, (report) => void reports.push(report)))
       await until(() => expect(port.take()).toEqual([EVERYTHING]))
       const { bus: other } = await started(prefix)
       for (const uri of ['note:1', 'note:2']) {
@@ -198,7 +199,8 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
         Number(/xread:calls=(\d+)/.exec(String(await command('INFO', 'commandstats')))?.[1])
       const before = await calls()
       await until(async () => expect(await calls()).toBeGreaterThan(before + 4))
-      expect(port.received).toEqual([])
+      // On a busy machine a read may take too long, which is reported.
+      expect(port.take().length).toBeLessThanOrEqual(reports.length)
       // It cannot know that this is the same server.
       await command('CLIENT', 'KILL', 'USER', user)
       await until(() => expect(port.take()).toEqual([EVERYTHING]))
@@ -303,10 +305,10 @@ describe.skipIf(!canStartRedis)('changes on a cluster', () => {
         const from = urls[Math.floor(slot / 5462)] ?? ''
         const next = urls[(Math.floor(slot / 5462) + 1) % 3] ?? ''
         const id = String(await run(next, 'CLUSTER', 'MYID'))
+        ports[1]?.take()
         // Without its data, as where a node is lost.
         await run(from, 'DEL', `{${prefix}}:c`)
         for (const url of urls) await run(url, 'CLUSTER', 'SETSLOT', String(slot), 'NODE', id)
-        ports[1]?.take()
         await until(() => expect(ports[1]?.received).toContainEqual(EVERYTHING))
         await buses[0]?.publish({ uri: 'note:2' })
         await until(() => expect(ports[1]?.received).toContainEqual({ uri: 'note:2' }))

@@ -140,6 +140,39 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
     await closing
   })
 
+  it('respond to a notification with 202 also if a keep-alive is due while it is stored', async () => {
+    newCluster()
+    const stores = redisStores(createClient({ url: redis.url }), {
+      prefix: cluster.prefix,
+      address: '127.0.0.1',
+      key: KEY,
+    })
+    const { sessions } = stores
+    const set = sessions.set.bind(sessions)
+    const a = await cluster.start(where('a'), { stores, keepAlive: 5 })
+    const params = {
+      protocolVersion: NEWEST,
+      capabilities: {},
+      clientInfo: { name: 'test', version: '1' },
+    }
+    const opened = await send(a.url, { headers: POST, body: message('initialize', params, 1) })
+    const storing = vi.spyOn(sessions, 'set').mockImplementation(async (...record) => {
+      // Several times the interval.
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      return set(...record)
+    })
+    const { status, text } = await send(a.url, {
+      headers: {
+        ...POST,
+        'mcp-session-id': String(opened.headers['mcp-session-id']),
+        'mcp-protocol-version': NEWEST,
+      },
+      body: message('notifications/initialized'),
+    })
+    expect([status, text]).toEqual([202, ''])
+    expect(storing).toHaveBeenCalled()
+  })
+
   it('pass large responses on', async () => {
     newCluster()
     const a = await cluster.start(servedOverHttp().server)

@@ -1094,10 +1094,11 @@ describe('a suspended call', () => {
         content: [{ text: 'it did not finish within 20 ms and was stopped' }],
       })
     }
-    for (let turns = 0; turns < 5; turns++) await turn()
-    expect(ended.map(String)).toEqual(
-      Array.from({ length: 3 }, () => 'Error: it did not finish within 20 ms and was stopped'),
-    )
+    await expect
+      .poll(() => ended.map(String))
+      .toEqual(
+        Array.from({ length: 3 }, () => 'Error: it did not finish within 20 ms and was stopped'),
+      )
   })
 
   it('waits for async validation without busy waiting', async () => {

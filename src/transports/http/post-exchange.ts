@@ -189,9 +189,13 @@ export class PostExchange implements Exchange, KeptAlive {
     log.release()
   }
 
-  /** Turns the response of a long call into a stream, on which keep-alive comments are sent. */
+  /**
+   * Turns the response of a long call into a stream, on which keep-alive comments are sent. A notification that waits for
+   * the store has no response: its status is 202.
+   */
   onKeepAlive(): void {
-    if (!this.#mustBeJson) this.#stream()
+    const hasNoRequest = this.#options.requestIds?.length === 0
+    if (!this.#mustBeJson && !hasNoRequest) this.#stream()
   }
 
   #respond(frame: string | undefined, response: SentResponse | undefined): void {
