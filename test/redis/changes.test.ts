@@ -101,7 +101,7 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
 
   it('keeps the stream while a process reads it', async () => {
     const prefix = newPrefix()
-    const { bus, port } = await started(prefix, { timeout: 50 })
+    const { bus, port } = await started(prefix, { timeout: 300 })
     await bus.publish({ uri: 'note:1' })
     port.take()
     await command('PEXPIRE', keyOf(prefix), '30000')
