@@ -292,7 +292,7 @@ describe.skipIf(!canStartRedis)('changes on a cluster', () => {
       it('follows a slot that has moved', async () => {
         const prefix = newPrefix()
         const ports = [new Port(), new Port()]
-        const buses = ports.map(() => busOf(clients[kind](), { prefix, timeout: 500 }))
+        const buses = ports.map(() => busOf(clients[kind](), { prefix, timeout: 2000 }))
         for (const [index, port] of ports.entries()) {
           made.push(buses[index]?.share(port, () => {}) ?? (async () => {}))
           await until(() => expect(port.take()).toContainEqual(EVERYTHING))
