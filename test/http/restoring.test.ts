@@ -90,11 +90,12 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
     server.updated('note:it')
     expect(await stream.message()).toEqual(updated('note:it'))
     stream.disconnect()
-    // Once: what follows is known.
+    // Without Last-Event-ID it may have missed some of that.
     await until(() => expect(second.openResponses).toBe(0))
     const again = await moved.listen()
+    await again.has('note:other')
     server.updated('note:other')
-    expect(await again.message()).toEqual(updated('note:other'))
+    await until(() => expect(again.text.split('note:other')).toHaveLength(3))
     again.disconnect()
     expect((await moved.end()).status).toBe(204)
     expect([second.sessions, sessions.size]).toEqual([0, 0])
@@ -146,8 +147,8 @@ describe('stored events', () => {
     other.tools.remove('big')
     expect(await ownAgain.message()).toMatchObject({ method: 'notifications/tools/list_changed' })
     // The names of its streams are new: nothing is taken for something else.
-    const [stored, ...others] = ownAgain.seen.map(({ id }) => id)
-    expect(stored).toBe('g.1')
+    const [resumed, stored, ...others] = ownAgain.seen.map(({ id }) => id)
+    expect([resumed, stored]).toEqual([primed?.id, 'g.1'])
     expect(others[0]).toMatch(/^g[1-9]\d*\.1$/)
     ownAgain.disconnect()
     for (const never of ['7p.1', 'x.1', 'gg.2'])

@@ -136,7 +136,7 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
       expect(await rest.message()).toMatchObject({ id: 7, ...text('passed b') })
       expect(await rest.next()).toBeUndefined()
       // Again, for who lost that as well; and only what came behind.
-      const again = await client.listen(rest.seen[0]?.id)
+      const again = await client.listen(rest.seen.at(-2)?.id)
       expect(await again.message()).toMatchObject({ id: 7 })
       expect(await again.next()).toBeUndefined()
     })
@@ -167,6 +167,47 @@ describe.each(HANDSHAKES)('a session of %s', (revision) => {
       back.disconnect()
     })
   })
+
+  it('hears of what it may have missed if it opens its GET stream again without Last-Event-ID', async () => {
+    const { server } = servedOverHttp()
+    await serving(server, {}, async (listening) => {
+      const client = await InitializedSession.open(listening.url, revision)
+      const reopened = async () => {
+        await until(() => expect(listening.openResponses).toBe(0))
+        return client.listen()
+      }
+      const first = await client.listen()
+      first.disconnect()
+      const second = await reopened()
+      // Nothing was sent meanwhile.
+      server.log.info('one')
+      expect(await second.message()).toMatchObject({ params: { data: 'one' } })
+      second.disconnect()
+      const third = await reopened()
+      expect(await third.message()).toMatchObject({
+        method: 'notifications/tools/list_changed',
+      })
+      third.disconnect()
+    })
+  })
+
+  it.runIf(revision === '2025-11-25')(
+    'can resume its GET stream again before there is a new event',
+    async () => {
+      const { server } = servedOverHttp()
+      await serving(server, {}, async (listening) => {
+        const client = await InitializedSession.open(listening.url, revision)
+        const first = await client.listen()
+        server.log.info('one')
+        await first.message()
+        const last = first.seen.at(-1)?.id
+        first.disconnect()
+        const second = await client.listen(last)
+        expect(await second.next()).toMatchObject({ id: last, data: '' })
+        second.disconnect()
+      })
+    },
+  )
 
   it('cancels with notifications/cancelled', async () => {
     const { server, ended } = servedOverHttp()

@@ -101,7 +101,7 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
 
   it('keeps the stream while a process reads it', async () => {
     const prefix = newPrefix()
-    const { bus, port } = await started(prefix, { timeout: 50 })
+    const { bus, port } = await started(prefix, { timeout: 300 })
     await bus.publish({ uri: 'note:1' })
     port.take()
     await command('PEXPIRE', keyOf(prefix), '30000')
@@ -292,7 +292,7 @@ describe.skipIf(!canStartRedis)('changes on a cluster', () => {
       it('follows a slot that has moved', async () => {
         const prefix = newPrefix()
         const ports = [new Port(), new Port()]
-        const buses = ports.map(() => busOf(clients[kind](), { prefix, timeout: 500 }))
+        const buses = ports.map(() => busOf(clients[kind](), { prefix, timeout: 2000 }))
         for (const [index, port] of ports.entries()) {
           made.push(buses[index]?.share(port, () => {}) ?? (async () => {}))
           await until(() => expect(port.take()).toContainEqual(EVERYTHING))

@@ -119,7 +119,6 @@ describe.skipIf(!canStartRedis)('tasks in Redis', () => {
       await until(() => client.update(parked, { [key]: accept({ name: 'Ada' }) }))
       await readable(client, parked, 'completed')
     },
-    60_000,
   )
 
   it('that may have been created without a reply are deleted', async () => {
@@ -144,7 +143,7 @@ describe.skipIf(!canStartRedis)('tasks in Redis', () => {
     await readable(client, known, 'input_required')
     const usage = `{${prefix}}:tu`
     expect(await commanding(server.url, (command) => command('HGET', usage, 'tasks'))).toBe('1')
-  }, 60_000)
+  })
 
   it('that were claimed without a reply can be claimed again, though the lease is renewed', async () => {
     const server = await startRedis()
@@ -166,14 +165,15 @@ describe.skipIf(!canStartRedis)('tasks in Redis', () => {
     expect(await other.tasks.claim(9)).toEqual([])
     await cut.tasks.release()
     expect(await other.tasks.claim(9)).toMatchObject([{ name: 'kept' }])
-  }, 60_000)
+  })
 
   it('are written once, though replies are lost', async () => {
     const server = await startRedis()
     const prefix = newPrefix()
-    const front = start(server.url, prefix, [steps], {}, (store) => store, false)
+    const patient = { lease: 20_000, timeout: 5000 }
+    const front = start(server.url, prefix, [steps], patient, (store) => store, false)
     const lost: string[] = []
-    const worker = start(server.url, prefix, [steps], {}, (store) => ({
+    const worker = start(server.url, prefix, [steps], patient, (store) => ({
       ...delegating(store),
       async change(name, version, change) {
         const outcome = await store.change(name, version, change)
@@ -197,7 +197,7 @@ describe.skipIf(!canStartRedis)('tasks in Redis', () => {
     const { result } = await readable(worker, taskId, 'completed')
     expect(result?.content).toMatchObject([{ text: 'Hello, Ada! Attempt 2' }])
     expect(lost.length).toBeGreaterThan(5)
-  }, 60_000)
+  })
 
   it('are all there after it was killed and restarted', async () => {
     const server = await startRedis()
@@ -218,7 +218,7 @@ describe.skipIf(!canStartRedis)('tasks in Redis', () => {
       await until(() => client.update(taskId, { [key]: accept({ name: 'Ada' }) }))
     }
     for (const taskId of parked) await readable(client, taskId, 'completed')
-  }, 60_000)
+  })
 
   it('are not created while it is full, and those that exist end when it has room', async () => {
     const server = await startRedis('--maxmemory', '100mb', '--maxmemory-policy', 'noeviction')
@@ -246,7 +246,7 @@ describe.skipIf(!canStartRedis)('tasks in Redis', () => {
     await readable(client, working, 'completed')
     await client.update(parked, { [key]: accept({ name: 'Ada' }) })
     await readable(client, parked, 'completed')
-  }, 60_000)
+  })
 
   it('are not created while it is a replica that cannot be written', async () => {
     const server = await startRedis()
@@ -260,7 +260,7 @@ describe.skipIf(!canStartRedis)('tasks in Redis', () => {
       await command('REPLICAOF', 'NO', 'ONE')
     })
     await until(() => client.create('greet'))
-  }, 60_000)
+  })
 
   it('that it has lost end their handlers', async () => {
     const server = await startRedis()
@@ -271,7 +271,7 @@ describe.skipIf(!canStartRedis)('tasks in Redis', () => {
     await commanding(server.url, (command) => command('FLUSHALL'))
     await until(() => expect(call.signal.aborted).toBe(true))
     expect(await client.error('tasks/get', { taskId })).toMatchObject({ code: -32602 })
-  }, 60_000)
+  })
 
   it('may take long, if it is slow', async () => {
     const server = await startRedis()
@@ -284,7 +284,7 @@ describe.skipIf(!canStartRedis)('tasks in Redis', () => {
     const [key = ''] = Object.keys(inputRequests)
     await client.update(taskId, { [key]: accept({ name: 'Ada' }) })
     await client.until(taskId, 'completed')
-  }, 60_000)
+  })
 })
 
 /** A task when it has a status; Redis may be out of reach at first. */

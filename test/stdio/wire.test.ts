@@ -122,7 +122,7 @@ describe('separate file descriptors', () => {
     const home = folder()
     writeFileSync(
       join(home, 'input.txt'),
-      [...HANDSHAKE, call(1, 'junk'), call(2, 'nap', { ms: 50 }), ping(3)].join('\n'),
+      [...HANDSHAKE, call(1, 'junk'), call(2, 'nap', { ms: 500 }), ping(3)].join('\n'),
     )
     const server = new Child(
       'sh',

@@ -62,6 +62,11 @@ export class ResumableStream {
     this.#options = options
   }
 
+  /** Number of messages so far. */
+  get count(): number {
+    return this.#count
+  }
+
   get connected(): boolean {
     return this.#connection !== undefined || this.#resuming !== undefined
   }
@@ -163,7 +168,7 @@ export class ResumableStream {
   async resume(connection: SseStream, after: number): Promise<void> {
     this.release()
     this.#resuming = connection
-    let sent = Math.min(after, this.#count)
+    let sent = after
     while (sent < this.#count) {
       const count = this.#count
       await Promise.all(this.#waiting.map(({ appended }) => appended))

@@ -25,8 +25,8 @@ interface Owner {
   superseded: boolean
   /** The client has used it now. */
   used(): void
-  /** The client has opened the standalone stream for the first time in this process. */
-  listened(): void
+  /** The client may have missed changes. */
+  missedChanges(): void
 }
 
 /** The prefix of the standalone stream; the suffix of the streams of requests. The generation of the session follows. */
@@ -47,6 +47,8 @@ export class SessionStreams {
   readonly #ended: ResumableStream[] = []
   #count = 0
   #listened = false
+  /** Number of the last event that the client had when it opened the standalone stream. */
+  #known = 0
 
   constructor(session: string, generation: number, settings: StreamSettings, owner: Owner) {
     this.#stored = { session, generation, superseded: () => (owner.superseded = true) }
@@ -79,11 +81,14 @@ export class SessionStreams {
 
   /** Opens the standalone stream until the token expires; false where it is open already. */
   listen(context: HttpContext, headers: HeaderList, expires: number | undefined): boolean {
-    if (this.standalone.connected) return false
-    const first = !this.#listened
+    const { standalone } = this
+    if (standalone.connected) return false
+    // Without Last-Event-ID, it is not known what of the events since then the client has received.
+    const mayHaveMissed = this.#listened ? standalone.count > this.#known : this.#isRestored
     this.#listened = true
-    this.#connect(this.standalone, context, headers, expires)
-    if (first) this.#owner.listened()
+    this.#known = standalone.count
+    this.#connect(standalone, context, headers, expires)
+    if (mayHaveMissed) this.#owner.missedChanges()
     return true
   }
 
@@ -112,11 +117,26 @@ export class SessionStreams {
   ): boolean | Promise<boolean | 'unavailable'> {
     const log = this.#logs.get(event.stream)
     if (log === undefined)
-      return this.#stored.generation > 0 && this.#resumeEarlier(context, event, headers, expires)
+      return this.#isRestored && this.#resumeEarlier(context, event, headers, expires)
     // A call may outlast its token; the standalone stream may not.
     const until = log === this.standalone ? expires : undefined
-    void this.#resume(log, this.#openSse(log, context, headers, until), event.number)
+    // A client may invent numbers.
+    const number = Math.min(event.number, log.count)
+    if (log === this.standalone) this.#known = number
+    const sse = this.#openSse(log, context, headers, until)
+    this.#prime(sse, { stream: event.stream, number })
+    void this.#resume(log, sse, number)
     return true
+  }
+
+  /** Sends the id again with which the client has resumed: it may have to do so again before there is another event. */
+  #prime(sse: SseStream, { stream, number }: EventId): void {
+    if (this.#owner.revision.polling) sse.send({ id: `${stream}.${number}`, data: '' })
+  }
+
+  /** Whether another process has had the session. */
+  get #isRestored(): boolean {
+    return this.#stored.generation > 0
   }
 
   /** Ends a stream after its last message; the client may still resume it. */
@@ -183,10 +203,11 @@ export class SessionStreams {
   /** Resumes a stream of an earlier process: sends its stored events; the standalone stream then goes on with new ones. */
   async #resumeEarlier(
     context: HttpContext,
-    { stream, number }: EventId,
+    event: EventId,
     headers: HeaderList,
     expires: number | undefined,
   ): Promise<boolean | 'unavailable'> {
+    const { stream, number } = event
     const earlier = new ResumableStream(this.#stored, stream, this.#settings)
     const standalone = EARLIER_STANDALONE.test(stream)
     const reading = standalone
@@ -197,15 +218,17 @@ export class SessionStreams {
     if (events.length === 0 && !standalone) return false
     const until = standalone ? expires : undefined
     const sse = this.#openSse(this.standalone, context, headers, until)
-    for (const event of events) sse.sendUnlimited(event)
+    this.#prime(sse, event)
+    for (const each of events) sse.sendUnlimited(each)
     if (!standalone) {
       sse.end()
       return true
     }
-    const first = !this.#listened
+    const isFirst = !this.#listened
     this.#listened = true
+    this.#known = 0
     void this.#resume(this.standalone, sse, 0)
-    if (first) this.#owner.listened()
+    if (isFirst) this.#owner.missedChanges()
     return true
   }
 

@@ -284,8 +284,8 @@ export class HttpSession implements Channel, SessionPort {
   }
 
   /** What has changed before the client listens here, only an earlier process could tell it. */
-  listened(): void {
-    if (this.generation > 0) this.#served?.missedChanges()
+  missedChanges(): void {
+    this.#served?.missedChanges()
   }
 
   failed(id: Id, error: Error): void {
