@@ -26,7 +26,7 @@ describe('ccmcp worker', () => {
     expect(await outcome(OFFER)).toMatch(
       /^2 [^]*has no tasks; add tasks\({ store }\) to its "extensions"/,
     )
-  }, 60_000)
+  })
 })
 
 describe.skipIf(!hasRedis)('workers', () => {
@@ -35,7 +35,7 @@ describe.skipIf(!hasRedis)('workers', () => {
   const stops: (() => unknown)[] = []
   beforeAll(async () => {
     redisServer = await sharedServer()
-  }, 30_000)
+  })
   afterAll(() => redisServer.stop())
   afterEach(async () => {
     for (const stop of stops.splice(0).toReversed()) await stop()
@@ -94,7 +94,7 @@ describe.skipIf(!hasRedis)('workers', () => {
     b.give('SIGINT')
     await b.closed()
     expect(b.code).toBe(0)
-  }, 60_000)
+  })
 
   it('wait for running tasks with --drain, and take no more', async () => {
     const client = front()
@@ -116,7 +116,7 @@ describe.skipIf(!hasRedis)('workers', () => {
     expect(a.code).toBe(0)
     b.give('SIGTERM')
     await b.closed()
-  }, 60_000)
+  })
 
   it('exit immediately at a second signal', async () => {
     const client = front()
@@ -127,5 +127,5 @@ describe.skipIf(!hasRedis)('workers', () => {
     a.give('SIGINT')
     await a.closed()
     expect(a.signal ?? a.code).toBe(0)
-  }, 60_000)
+  })
 })

@@ -80,6 +80,11 @@ export class Stream {
     return undefined
   }
 
+  /** The messages so far; an event may have an id only. */
+  get messages(): object[] {
+    return this.seen.flatMap(({ data }) => (data ? [JSON.parse(data) as object] : []))
+  }
+
   /** Waits until something has come that contains a text. */
   async has(text: string): Promise<void> {
     while (!this.text.includes(text) && !this.#ended) await this.#change()

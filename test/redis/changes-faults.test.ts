@@ -185,7 +185,7 @@ describe.skipIf(!canStartRedis)('changes, with Redis that', () => {
     a.server.updated('note:a')
     await b.hears(['note:a'])
     await a.hears(['note:a'])
-  }, 60_000)
+  })
 
   it('is paused: clients of the same process are told at once, others when it continues', async () => {
     const server = await startRedis()
@@ -205,7 +205,7 @@ describe.skipIf(!canStartRedis)('changes, with Redis that', () => {
     // What has waited was merged.
     await settled(a, b)
     expect(cluster.lines.join('')).not.toContain('cannot be read')
-  }, 60_000)
+  })
 
   it.each([
     ['full', ['CONFIG', 'SET', 'maxmemory', '1'], ['CONFIG', 'SET', 'maxmemory', '100mb']],
@@ -248,7 +248,7 @@ describe.skipIf(!canStartRedis)('changes, with Redis that', () => {
     proxy.set('pass')
     await b.hears(ALL)
     await settled(a, b)
-  }, 60_000)
+  })
 
   it('gets 100,000 changes of distinct resources: little is stored, and everything has changed once', async () => {
     const server = await startRedis()
@@ -292,7 +292,7 @@ describe.skipIf(!canStartRedis)('changes, with Redis that', () => {
         expect(list.split('\n')).toHaveLength(1)
       }),
     )
-  }, 60_000)
+  })
 
   it.each(['node-redis', 'ioredis'] as const)(
     'is silent while a client reconnects: the client is replaced (%s)',
@@ -393,5 +393,5 @@ describe.skipIf(!canStartRedis)('changes, with Redis that', () => {
     await other.changes.publish({ uri: 'note:c' })
     await until(() => expect(port.take()).toEqual([{ uri: 'note:c' }]))
     expect(reports).toHaveLength(1)
-  }, 60_000)
+  })
 })

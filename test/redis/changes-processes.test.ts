@@ -29,7 +29,7 @@ describe.skipIf(!hasRedis)('changes in another process', () => {
   const closes: (() => Promise<unknown>)[] = []
   beforeAll(async () => {
     redis = await sharedServer()
-  }, 30_000)
+  })
   afterAll(() => redis.stop())
   afterEach(async () => {
     await Promise.all(closes.splice(0).map((close) => close()))
@@ -151,7 +151,7 @@ describe.skipIf(!hasRedis)('changes in another process', () => {
       const prefix = newPrefix()
       const started = await Promise.all([start(prefix, shared), start(prefix, shared)])
       ;[a, b] = started
-    }, 30_000)
+    })
     afterAll(() => Promise.all(shared.map((child) => end(child, 'SIGKILL'))))
 
     it.each(clients)('are told to %s, in its own spelling', async (_, client) => {
@@ -230,7 +230,7 @@ describe.skipIf(!hasRedis)('changes in another process', () => {
     await until(() => expect(heardOn(stream)).toHaveLength(5))
     expect(heardOn(stream).at(-1)).toBe('notifications/resources/updated note:a')
     stream.disconnect()
-  }, 60_000)
+  })
 
   it('are not lost for a client that resumes its stream at another process', async () => {
     const prefix = newPrefix()
@@ -250,7 +250,7 @@ describe.skipIf(!hasRedis)('changes in another process', () => {
     // Some of them may be from the store.
     await until(() => expect([...new Set(heardOn(stream))].toSorted()).toEqual(everything))
     stream.disconnect()
-  }, 60_000)
+  })
 
   it('are told before a process ends that has made them', async () => {
     const prefix = newPrefix()

@@ -40,7 +40,7 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
   const lazy = { lazyConnect: true }
   beforeAll(async () => {
     server = await sharedServer()
-  }, 30_000)
+  })
   afterAll(() => server.stop())
 
   describe('node-redis', () => contract(() => createClient({ url: url() })))
@@ -276,7 +276,7 @@ describe.skipIf(!canStartRedis)('changes on a cluster', () => {
   let servers: RedisServer[] = []
   beforeAll(async () => {
     servers = await startCluster()
-  }, 60_000)
+  })
   afterAll(async () => {
     await Promise.all(servers.map((server) => server.stop()))
   })

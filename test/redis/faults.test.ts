@@ -113,7 +113,7 @@ describe.skipIf(!canStartRedis)('Redis', () => {
     expect((await ask(clients[0], b.url)).json).toMatchObject(said('a'))
     expect((await clients[0].at(b.url).end()).status).toBe(204)
     expect((await ask(clients[0])).status).toBe(404)
-  }, 60_000)
+  })
 
   it('may be killed and restarted: what was acknowledged is there', async () => {
     const server = await startRedis()
@@ -144,7 +144,7 @@ describe.skipIf(!canStartRedis)('Redis', () => {
       const key = `{${cluster.prefix}}:s:${first?.session.slice(0, -20)}`
       expect(String(await command('HGET', key, 's'))).toContain('note:it')
     })
-  }, 60_000)
+  })
 
   it('may lose its data: processes store their sessions again', async () => {
     const server = await startRedis()
@@ -155,7 +155,7 @@ describe.skipIf(!canStartRedis)('Redis', () => {
     await commanding(server.url, (command) => command('FLUSHALL'))
     expect((await ask(client)).json).toMatchObject(said('a'))
     await until(async () => expect((await ask(client, b.url)).json).toMatchObject(said('a')))
-  }, 60_000)
+  })
 
   it('may be full: calls are served, and nothing is acknowledged that is not stored', async () => {
     const server = await startRedis('--maxmemory', '3mb', '--maxmemory-policy', 'noeviction')
@@ -173,7 +173,7 @@ describe.skipIf(!canStartRedis)('Redis', () => {
       expect((await client.request('resources/subscribe', { uri: 'note:it' })).status).toBe(200)
       expect((await initialize(a.url)).status).toBe(200)
     })
-  }, 60_000)
+  })
 
   it('may be a replica that cannot be written, for a while', async () => {
     const server = await startRedis()
@@ -188,7 +188,7 @@ describe.skipIf(!canStartRedis)('Redis', () => {
       await command('REPLICAOF', 'NO', 'ONE')
     })
     await until(async () => expect((await initialize(a.url)).status).toBe(200))
-  }, 60_000)
+  })
 
   it('may require another password: that is logged, and nothing hangs', async () => {
     const server = await startRedis('--requirepass', 'right')
@@ -198,7 +198,7 @@ describe.skipIf(!canStartRedis)('Redis', () => {
     isUnavailable(await initialize(a.url))
     await until(() => expect(cluster.lines.join('')).toContain('could not be renewed in Redis'))
     expect(cluster.lines.join('')).toMatch(/WRONGPASS|NOAUTH/)
-  }, 60_000)
+  })
 
   it('may have settings that lose data: that is logged', async () => {
     const server = await startRedis(
@@ -214,7 +214,7 @@ describe.skipIf(!canStartRedis)('Redis', () => {
     const durable = newCluster((await startRedis()).url, {})
     await opened((await durable.start(where('b'))).url)
     expect(durable.lines.join('')).not.toContain('Redis has')
-  }, 60_000)
+  })
 
   it.each(['redis', 'ioredis'] as const)(
     'that does not reply is given up, and what waits is bounded (%s)',

@@ -56,7 +56,7 @@ describe.skipIf(!hasRedis)('on one server', () => {
   const lazy = { lazyConnect: true }
   beforeAll(async () => {
     server = await sharedServer()
-  }, 30_000)
+  })
   afterAll(() => server.stop())
 
   describe('node-redis', () => contracts(() => createClient({ url: url() }), urls))
@@ -166,7 +166,7 @@ describe.skipIf(!canStartRedis)('on a cluster', () => {
   const nodes = () => servers.map(({ port }) => ({ host: '127.0.0.1', port }))
   beforeAll(async () => {
     servers = await startCluster()
-  }, 60_000)
+  })
   afterAll(async () => {
     await Promise.all(servers.map((server) => server.stop()))
   })

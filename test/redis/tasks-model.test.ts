@@ -64,7 +64,7 @@ describe.skipIf(!hasRedis)('tasks in Redis', () => {
   let server: Awaited<ReturnType<typeof sharedServer>>
   beforeAll(async () => {
     server = await sharedServer()
-  }, 30_000)
+  })
   afterAll(() => server.stop())
 
   it('are as those in memory, and what they use adds up', async () => {

@@ -103,7 +103,7 @@ describe.skipIf(!canStartRedis)('processes that share tasks', () => {
   const started = new Set<ServerProcess>()
   beforeAll(async () => {
     redis = await RedisServer.start('--auto-aof-rewrite-percentage', '0')
-  }, 30_000)
+  })
   afterAll(() => redis.stop())
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'ccmcp-task-processes-'))

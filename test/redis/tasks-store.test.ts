@@ -91,7 +91,7 @@ describe.skipIf(!hasRedis)('tasks on one server', () => {
   const lazy = { lazyConnect: true }
   beforeAll(async () => {
     server = await sharedServer()
-  }, 30_000)
+  })
   afterAll(() => server.stop())
 
   describe('node-redis', () => contract(() => createClient({ url: url() }), urls))
@@ -264,7 +264,7 @@ describe.skipIf(!canStartRedis)('tasks on a cluster', () => {
   const urls = () => servers.map(({ url }) => url)
   beforeAll(async () => {
     servers = await startCluster()
-  }, 60_000)
+  })
   afterAll(async () => {
     await Promise.all(servers.map((server) => server.stop()))
   })

@@ -26,7 +26,7 @@ describe.skipIf(!canStartRedis)('servers that share their tasks', () => {
   const stops: (() => unknown)[] = []
   beforeAll(async () => {
     server = await RedisServer.start()
-  }, 30_000)
+  })
   afterAll(() => server.stop())
   afterEach(async () => {
     for (const stop of stops.splice(0).toReversed()) await stop()
@@ -104,7 +104,7 @@ describe.skipIf(!canStartRedis)('servers that share their tasks', () => {
     expect(await a.get(waiting)).toMatchObject({ status: 'cancelled' })
     await until(() => expect(call.signal.aborted).toBe(true))
     expect(await b.error('tasks/get', { taskId: 'A'.repeat(27) })).toMatchObject({ code: -32602 })
-  }, 60_000)
+  })
 
   it('notify clients that listen at another process', async () => {
     prefix = newPrefix()
@@ -121,7 +121,7 @@ describe.skipIf(!canStartRedis)('servers that share their tasks', () => {
     resolve('done')
     await b.notified(() => states().some(({ params }) => params?.['status'] === 'completed'))
     b.notify('notifications/cancelled', { requestId: listening.id })
-  }, 60_000)
+  })
 
   it('leave tasks to others with `workers: false`, and call tools plainly for clients without tasks', async () => {
     prefix = newPrefix()
@@ -148,7 +148,7 @@ describe.skipIf(!canStartRedis)('servers that share their tasks', () => {
     expect((await front.until(later, 'completed')).result?.content).toMatchObject([
       { text: 'back' },
     ])
-  }, 60_000)
+  })
 
   it('give Redis nothing to read with `seal`, neither arguments nor steps, questions or results', async () => {
     prefix = newPrefix()
@@ -178,7 +178,7 @@ describe.skipIf(!canStartRedis)('servers that share their tasks', () => {
     expect(executed).toContain(prefix)
     expect(executed).not.toContain('SECRET')
     expect(executed).not.toContain(taskId)
-  }, 60_000)
+  })
 
   it('need a shared store for `workers: false`', () => {
     expect(() => tasks({ workers: false })).toThrow('needs a store that several processes share')
@@ -202,7 +202,7 @@ describe.skipIf(!canStartRedis)('servers that share their tasks', () => {
     expect(await b.until(taskIds[1] ?? '', 'failed')).toMatchObject({
       error: { code: -32603, message: expect.stringContaining('server was restarted') },
     })
-  }, 60_000)
+  })
 
   it('take over the tasks of one that is cut off; it can write nothing, and its handlers are told', async () => {
     prefix = newPrefix()
@@ -233,5 +233,5 @@ describe.skipIf(!canStartRedis)('servers that share their tasks', () => {
     )
     expect(await entryCount()).toBe(2)
     expect(second.runs).toHaveLength(0)
-  }, 60_000)
+  })
 })
