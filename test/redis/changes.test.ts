@@ -8,6 +8,7 @@ import {
   canStartRedis,
   commanding,
   hasRedis,
+  moveSlot,
   newPrefix,
   sharedServer,
   startCluster,
@@ -299,16 +300,12 @@ describe.skipIf(!canStartRedis)('changes on a cluster', () => {
         }
         await buses[0]?.publish({ uri: 'note:1' })
         await until(() => expect(ports[1]?.received).toContainEqual({ uri: 'note:1' }))
-        const run = (url: string, ...parts: string[]) => commanding(url, (send) => send(...parts))
-        const urls = servers.map(({ url }) => url)
-        const slot = Number(await run(urls[0] ?? '', 'CLUSTER', 'KEYSLOT', `{${prefix}}`))
-        const from = urls[Math.floor(slot / 5462)] ?? ''
-        const next = urls[(Math.floor(slot / 5462) + 1) % 3] ?? ''
-        const id = String(await run(next, 'CLUSTER', 'MYID'))
         ports[1]?.take()
+        const urls = servers.map(({ url }) => url)
         // Without its data, as where a node is lost.
-        await run(from, 'DEL', `{${prefix}}:c`)
-        for (const url of urls) await run(url, 'CLUSTER', 'SETSLOT', String(slot), 'NODE', id)
+        await moveSlot(urls, `{${prefix}}`, (from) =>
+          commanding(from, (run) => run('DEL', `{${prefix}}:c`)),
+        )
         await until(() => expect(ports[1]?.received).toContainEqual(EVERYTHING))
         await buses[0]?.publish({ uri: 'note:2' })
         await until(() => expect(ports[1]?.received).toContainEqual({ uri: 'note:2' }))

@@ -131,14 +131,35 @@ export function newPrefix(): string {
   return `test-${process.pid}-${Date.now()}-${count++}`
 }
 
+/** Moves the slot of a key to the next of three servers, after `prepare` was called with the URL of its server. */
+export async function moveSlot(
+  urls: readonly string[],
+  key: string,
+  prepare: (from: string) => Promise<unknown> = async () => {},
+): Promise<{ slot: string; to: string }> {
+  const run = (url: string, ...parts: string[]) => commanding(url, (command) => command(...parts))
+  const slot = String(await run(urls[0] ?? '', 'CLUSTER', 'KEYSLOT', key))
+  const index = BOUNDS.findIndex((bound) => Number(slot) < bound) - 1
+  const [from = '', next = ''] = [urls[index], urls[(index + 1) % 3]]
+  const id = async (url: string) => String(await run(url, 'CLUSTER', 'MYID'))
+  const [oldId, newId] = [await id(from), await id(next)]
+  await prepare(from)
+  // A node that was importing the slot gets a new epoch, so that no older message moves it back.
+  await run(next, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', oldId)
+  for (const url of [next, ...urls]) await run(url, 'CLUSTER', 'SETSLOT', slot, 'NODE', newId)
+  return { slot, to: next }
+}
+
+/** The first slots of three servers, and the end. */
+const BOUNDS = [0, 5461, 10923, 16384]
+
 /** A cluster of three servers, each with a third of the slots. */
 export async function startCluster(): Promise<RedisServer[]> {
   const options = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '5000']
   const servers = await Promise.all([1, 2, 3].map(() => RedisServer.start(...options)))
-  const bounds = [0, 5461, 10923, 16384]
   for (const [index, { url }] of servers.entries())
     await commanding(url, async (command) => {
-      const [from = 0, to = 0] = [bounds[index], bounds[index + 1]]
+      const [from = 0, to = 0] = [BOUNDS[index], BOUNDS[index + 1]]
       await command('CLUSTER', 'ADDSLOTSRANGE', String(from), String(to - 1))
       for (const { port } of servers) await command('CLUSTER', 'MEET', '127.0.0.1', String(port))
     })

@@ -9,6 +9,7 @@ import {
   canStartRedis,
   commanding,
   hasRedis,
+  moveSlot,
   newPrefix,
   sharedServer,
   startCluster,
@@ -181,22 +182,12 @@ describe.skipIf(!canStartRedis)('on a cluster', () => {
     const prefix = newPrefix()
     const { sessions, events } = stores(clients[kind](), { prefix })
     expect(await sessions.get('a')).toBeUndefined()
-    const [first = ''] = urls()
-    const run = (url: string, ...parts: string[]) => commanding(url, (command) => command(...parts))
-    const slot = Number(await run(first, 'CLUSTER', 'KEYSLOT', `{${prefix}}`))
-    // The next one of three, each with a third of the slots.
-    const owner = Math.floor(slot / 5462)
-    const next = urls()[(owner + 1) % 3] ?? ''
-    const id = String(await run(next, 'CLUSTER', 'MYID'))
-    const oldId = String(await run(urls()[owner] ?? '', 'CLUSTER', 'MYID'))
-    // A node that was importing the slot gets a new epoch, so that no older message moves it back.
-    await run(next, 'CLUSTER', 'SETSLOT', String(slot), 'IMPORTING', oldId)
-    for (const url of [next, ...urls()])
-      await run(url, 'CLUSTER', 'SETSLOT', String(slot), 'NODE', id)
+    const { slot, to } = await moveSlot(urls(), `{${prefix}}`)
     expect(await sessions.set('a', { generation: 1, state: 'x' }, TTL)).toBe(true)
     expect(await events.append('a', { number: 1, frame: 'x' }, TTL)).toBe(true)
     expect(await sessions.get('a')).toEqual({ generation: 1, state: 'x' })
-    expect(await run(next, 'CLUSTER', 'COUNTKEYSINSLOT', String(slot))).toBe(2)
+    const count = ['CLUSTER', 'COUNTKEYSINSLOT', slot]
+    expect(await commanding(to, (command) => command(...count))).toBe(2)
   })
 
   describe('ioredis', () => contracts(() => new Cluster(nodes(), { lazyConnect: true }), urls))
