@@ -29,7 +29,9 @@ export class Findings {
   }
 
   problem(text: string): void {
-    this.problems.push(`${this.during}: ${text}`)
+    const problem = `${this.during}: ${text}`
+    if (!this.problems.includes(problem)) process.stdout.write(`FAILED ${problem}\n`)
+    this.problems.push(problem)
   }
 
   /** Every request must settle. */

@@ -40,7 +40,6 @@ export async function run({ root, kills, seed }: Run): Promise<number> {
   const began = performance.now()
   const giveUp = (reason: string) => {
     say(`FAILED ${reason} during ${findings.during}; seed ${seed}`)
-    for (const problem of new Set(findings.problems)) say(`FAILED ${problem}`)
     for (const each of running) each.destroy()
     process.exit(1)
   }
@@ -78,7 +77,6 @@ export async function run({ root, kills, seed }: Run): Promise<number> {
   const counts = Object.entries(findings.acknowledged).map(([what, count]) => `${count} ${what}`)
   for (const [what, count] of Object.entries(findings.acknowledged))
     if (count === 0) findings.problem(`no ${what} were acknowledged`)
-  for (const problem of new Set(findings.problems)) say(`FAILED ${problem}`)
   say(`acknowledged: ${counts.join(', ')}`)
   say(`recovery: p50 ${half} ms, p99 ${most} ms`)
   const seconds = Math.round((performance.now() - began) / 1000)
