@@ -100,6 +100,7 @@ export class ChangeStream {
   /** Reads the stream as long as there are listeners; the function that this returns removes the listener. */
   listen(listener: StreamListener): () => void {
     this.#listeners.add(listener)
+    this.#reading.open()
     this.#reader ??= new Reader(this.#source(), this.#listeners, this.#origin)
     return () => {
       if (!this.#listeners.delete(listener) || this.#listeners.size > 0) return

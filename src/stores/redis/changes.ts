@@ -9,6 +9,7 @@ export function redisChanges(stream: ChangeStream, connection: Connection): Chan
   return changeBus({
     publish: (changes) => stream.append(JSON.stringify(changes)),
     open({ changed, report }) {
+      connection.open()
       stop = stream.listen({
         changed: (text) => changed(parse(text)),
         missed: () => changed('everything'),

@@ -27,6 +27,7 @@ export class Connection {
   readonly #client: RedisClient
   readonly #timeout: number
   #link: Link | undefined
+  #isClosed = false
   #pending = 0
   #failures = 0
   #retryAt = 0
@@ -50,7 +51,7 @@ export class Connection {
     for (const part of command) size += part.length
     if (this.#pending + size > MAX_PENDING)
       throw new RedisUnavailableError('Too many commands wait for a reply of Redis')
-    const link = this.#open()
+    const link = this.#linked()
     this.#pending += size
     const deadline = new Deadline(timeout)
     try {
@@ -59,6 +60,7 @@ export class Connection {
     } finally {
       deadline.stop()
       this.#pending -= size
+      if (this.#isClosed && this.#pending === 0) this.#close()
     }
   }
 
@@ -77,8 +79,21 @@ export class Connection {
     }
   }
 
-  /** Closes the connection; the next command opens a new one. */
+  /** Keeps the connection open between commands, as it is at first. */
+  open(): void {
+    this.#isClosed = false
+  }
+
+  /**
+   * Closes the connection. A command that follows opens a new one, which is closed with its last reply: otherwise what a
+   * handler stores too late would keep the process alive.
+   */
   close(): void {
+    this.#isClosed = true
+    this.#close()
+  }
+
+  #close(): void {
     this.#link?.destroy()
     this.#link = undefined
     this.#failures = 0
@@ -111,7 +126,7 @@ export class Connection {
     return performance.now() - this.#offlineSince > CONNECT_FACTOR * this.#timeout
   }
 
-  #open(): Link {
+  #linked(): Link {
     if (this.#link !== undefined) return this.#link
     if (performance.now() < this.#retryAt)
       throw new RedisUnavailableError('Redis cannot be reached; it is tried again soon')

@@ -80,6 +80,7 @@ export class RedisOwnership implements SessionOwnership {
       )
     this.#address = originOf(this.#given, options.listening)
     this.#start = options
+    this.#connection.open()
     if (this.#given !== undefined) void this.#keepRenewing()
     void this.#settings.warn(this.#connection, options.report)
   }

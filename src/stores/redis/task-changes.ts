@@ -53,6 +53,7 @@ export class TaskChanges {
   start(listener: TaskChangesListener): void {
     this.#listener = listener
     this.#last = undefined
+    this.#waiting.open()
     this.look()
   }
 

@@ -95,6 +95,7 @@ export class RedisTaskStore implements TaskStore {
 
   open(report: StoreReport = () => {}): void {
     this.#report = report
+    this.#connection.open()
     void this.#settings.warn(this.#connection, report)
   }
 
