@@ -35,9 +35,9 @@ export class TaskChanges {
   #listener: TaskChangesListener | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #failures = 0
-  #looking = false
+  #isPolling = false
   #isWaiting = false
-  /** Whether to look again, since something may have changed after the last look. */
+  /** Whether to poll again, since something may have changed after the last poll. */
   #again = false
   /** The last change that was read: its id in the log, and its number. Undefined at the start. */
   #last: { readonly id: string; readonly number: number } | undefined
@@ -49,12 +49,12 @@ export class TaskChanges {
     this.#keys = keys
   }
 
-  /** Looks for changes from now on. */
+  /** Polls for changes from now on. */
   start(listener: TaskChangesListener): void {
     this.#listener = listener
     this.#last = undefined
     this.#waiting.open()
-    this.look()
+    this.poll()
   }
 
   stop(): void {
@@ -63,25 +63,25 @@ export class TaskChanges {
     this.#waiting.close()
   }
 
-  /** Looks now: something may have changed. */
-  look(): void {
+  /** Polls now: something may have changed. */
+  poll(): void {
     clearTimeout(this.#timer)
     this.#again = true
-    if (!this.#looking) void this.#lookRepeatedly()
+    if (!this.#isPolling) void this.#pollRepeatedly()
   }
 
-  async #lookRepeatedly(): Promise<void> {
-    this.#looking = true
+  async #pollRepeatedly(): Promise<void> {
+    this.#isPolling = true
     while (this.#again) {
       this.#again = false
-      await this.#look()
+      await this.#pollOnce()
     }
-    this.#looking = false
+    this.#isPolling = false
     if (this.#failures === 0) this.#later(PAUSE, () => void this.#wait())
-    else this.#later(Math.min(SLOWEST, INTERVAL * 2 ** this.#failures), () => this.look())
+    else this.#later(Math.min(SLOWEST, INTERVAL * 2 ** this.#failures), () => this.poll())
   }
 
-  /** Looks again when something is written, or after a while: that a lease has ended is not written. */
+  /** Polls again when something is written, or after a while: that a lease has ended is not written. */
   async #wait(): Promise<void> {
     if (this.#isWaiting) return
     this.#isWaiting = true
@@ -93,8 +93,8 @@ export class TaskChanges {
       () => false,
     )
     this.#isWaiting = false
-    // Looking shows whether Redis can be reached.
-    this.#later(waited ? 0 : INTERVAL, () => this.look())
+    // Polling shows whether Redis can be reached.
+    this.#later(waited ? 0 : INTERVAL, () => this.poll())
   }
 
   #later(milliseconds: number, run: () => void): void {
@@ -103,7 +103,7 @@ export class TaskChanges {
     this.#timer = unref(setTimeout(run, milliseconds))
   }
 
-  async #look(): Promise<void> {
+  async #pollOnce(): Promise<void> {
     try {
       for (let more = true; more;) more = await this.#read()
       this.#failures = 0

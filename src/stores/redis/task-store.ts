@@ -36,7 +36,7 @@ const MIB = 1024 * 1024
 /** About how many bytes of tasks are claimed at a time. */
 const CLAIMED_BYTES = 8 * MIB
 /** Maximum names of tasks of which it is unknown whether they were created. Others expire. */
-const MAX_DOUBTFUL = 10_000
+const MAX_UNCONFIRMED = 10_000
 
 interface Listener {
   readonly changed: (name: string) => void
@@ -60,11 +60,11 @@ export class RedisTaskStore implements TaskStore {
   /** Names of the tasks that this process has claimed. */
   readonly #held = new Set<string>()
   /** Names of tasks that may have been created, though Redis has not replied. Nobody knows their ids. */
-  readonly #doubtful = new Set<string>()
+  readonly #unconfirmed = new Set<string>()
   /** Names that were claimed when the lease was last renewed, but not known to be. */
   #unknown: ReadonlySet<string> = new Set()
   /** How many more times the lease is renewed because claims may be unknown. */
-  #unsure = 0
+  #renewals = 0
   #timer: ReturnType<typeof setTimeout> | undefined
   #renewing: Promise<void> | undefined
   #report: StoreReport = () => {}
@@ -127,7 +127,7 @@ export class RedisTaskStore implements TaskStore {
       if (created && worker !== '') this.#hold(name)
       return created
     } catch (error) {
-      this.#doubt(name, error)
+      this.#addUnconfirmed(name, error)
       throw error
     }
   }
@@ -179,7 +179,7 @@ export class RedisTaskStore implements TaskStore {
     try {
       reply = await this.#run(CLAIM, parameters)
     } catch (error) {
-      if (error instanceof RedisUnavailableError) this.#unsure = 2
+      if (error instanceof RedisUnavailableError) this.#renewals = 2
       this.#keepRenewing()
       throw error
     }
@@ -216,14 +216,14 @@ export class RedisTaskStore implements TaskStore {
   }
 
   /** Learns now what other processes have changed, instead of somewhat later. */
-  look(): void {
-    if (this.#listeners.size > 0) this.#changes.look()
+  poll(): void {
+    if (this.#listeners.size > 0) this.#changes.poll()
   }
 
   /** Lets the tasks of a process be claimed whose lease has ended. */
   async #reap(): Promise<void> {
     await this.#renew()
-    if (!this.#failed) this.look()
+    if (!this.#failed) this.poll()
   }
 
   #tell(each: (listener: Listener) => void): void {
@@ -240,14 +240,15 @@ export class RedisTaskStore implements TaskStore {
   }
 
   /** A task that may have been created without anybody knowing its id is deleted when Redis can be reached. */
-  #doubt(name: string, error: unknown): void {
-    if (!(error instanceof RedisUnavailableError) || this.#doubtful.size >= MAX_DOUBTFUL) return
-    this.#doubtful.add(name)
+  #addUnconfirmed(name: string, error: unknown): void {
+    if (!(error instanceof RedisUnavailableError) || this.#unconfirmed.size >= MAX_UNCONFIRMED)
+      return
+    this.#unconfirmed.add(name)
     this.#keepRenewing()
   }
 
   get #needsLease(): boolean {
-    return this.#held.size > 0 || this.#doubtful.size > 0 || this.#unsure > 0
+    return this.#held.size > 0 || this.#unconfirmed.size > 0 || this.#renewals > 0
   }
 
   /** Renews three times per lease, more often while that fails. */
@@ -293,8 +294,10 @@ export class RedisTaskStore implements TaskStore {
 
   /** Gives back what was created or claimed by a command whose reply was lost. */
   async #undo(held: ReadonlySet<string>): Promise<void> {
-    const created = [...this.#doubtful]
-    const unknown = [...held].filter((name) => !this.#held.has(name) && !this.#doubtful.has(name))
+    const created = [...this.#unconfirmed]
+    const unknown = [...held].filter(
+      (name) => !this.#held.has(name) && !this.#unconfirmed.has(name),
+    )
     // A reply may be on its way: what is unknown twice is not known.
     const claimed = unknown.filter((name) => this.#unknown.has(name))
     this.#unknown = new Set(unknown)
@@ -302,8 +305,8 @@ export class RedisTaskStore implements TaskStore {
       const parameters = [this.#worker, String(created.length), ...created, ...claimed]
       await this.#run(UNDO, parameters)
     }
-    for (const name of created) this.#doubtful.delete(name)
-    this.#unsure = Math.max(0, this.#unsure - 1)
+    for (const name of created) this.#unconfirmed.delete(name)
+    this.#renewals = Math.max(0, this.#renewals - 1)
   }
 }
 
