@@ -1,7 +1,7 @@
 // Makes a cluster of server processes and Redis fail in every way that test/cluster-faults/cases.ts has, again and again,
 // while clients work, and compares what is there after each fault with everything that was acknowledged.
 //
-//   node scripts/faults-cluster.mjs [KILLS] [--seed N]     1000 by default, about an hour
+//   node scripts/faults-cluster.mjs [KILLS] [--seed N]     1000 by default, about half an hour
 //   node scripts/faults-cluster.mjs --settings             what is lost with other settings of Redis
 import { mkdirSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
