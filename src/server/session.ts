@@ -142,7 +142,7 @@ export class ServerSession implements PeerOptions, ObservedSession {
     return this.#subscriptions
   }
 
-  /** The client may have missed changes: another process has served it before. */
+  /** The client may have missed changes: it was disconnected, or another process has served it. */
   missedChanges(): void {
     this.#subscriptions?.missed()
   }
