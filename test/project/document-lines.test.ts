@@ -46,7 +46,8 @@ function run(
   const { TMPDIR, ...env } = process.env
   void TMPDIR // the documents' folder for temporary files is the system's own
   const PATH = `${folder}${delimiter}${env['PATH'] ?? ''}`
-  const { stdout, status } = spawnSync('bash', ['-c', line], {
+  // --norc: with a socket as its stdin, bash may read ~/.bashrc, which may change PATH.
+  const { stdout, status } = spawnSync('bash', ['--norc', '-c', line], {
     cwd,
     input,
     encoding: 'utf8',
