@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { send, statelessRequest, withHeaders } from '../http/caller.js'
+import { ledgerProblems } from '../redis/tasks-audit.js'
 import type { Cluster } from './cluster.js'
 import { type Findings, LIMIT } from './ledger.js'
 import { type Random, pause } from './random.js'
@@ -72,20 +73,9 @@ export class TaskLedger {
       await Promise.all(group.map(([taskId, task]) => this.#compare(taskId, task)))
     if (most < all.length) return
     const { ledgerFile } = this.#cluster
-    if (existsSync(ledgerFile)) this.#compareEffects(readFileSync(ledgerFile, 'utf8').split('\n'))
-  }
-
-  /** A step that was recorded is not run again, unless by a process that has lost its task without knowing. */
-  #compareEffects(lines: readonly string[]): void {
-    const recorded = new Map<string, number>()
-    for (const line of lines) {
-      const [what, key, step, attempt] = line.split(' ')
-      const name = `${key} ${step}`
-      const before = recorded.get(name)
-      if (what === 'recorded') recorded.set(name, Math.min(Number(attempt), before ?? Infinity))
-      else if (what === 'effect' && before !== undefined && Number(attempt) > before)
-        this.#findings.problem(`the step ${name} was run again after it was recorded`)
-    }
+    if (!existsSync(ledgerFile)) return
+    for (const problem of ledgerProblems(readFileSync(ledgerFile, 'utf8').split('\n')))
+      this.#findings.problem(problem)
   }
 
   async #send(method: string, params: Record<string, unknown>): Promise<Response | undefined> {

@@ -43,3 +43,18 @@ export function auditTasks(
   }
   return audit.tasks
 }
+
+/** A step that was recorded is not run again, unless by a process that has lost its task without knowing. */
+export function ledgerProblems(lines: readonly string[]): string[] {
+  const problems: string[] = []
+  const recorded = new Map<string, number>()
+  for (const line of lines) {
+    const [what, key, step, attempt] = line.split(' ')
+    const name = `${key} ${step}`
+    const before = recorded.get(name)
+    if (what === 'recorded') recorded.set(name, Math.min(Number(attempt), before ?? Infinity))
+    else if (what === 'effect' && before !== undefined && Number(attempt) > before)
+      problems.push(`the step ${name} was run again after it was recorded`)
+  }
+  return problems
+}

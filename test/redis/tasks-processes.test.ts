@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Result } from '../extensions/raw-client.js'
 import { RedisServer, canStartRedis, newPrefix } from './redis-server.js'
-import { auditTasks } from './tasks-audit.js'
+import { auditTasks, ledgerProblems } from './tasks-audit.js'
 
 /* Processes that run tasks, and are killed and paused. */
 
@@ -301,19 +301,4 @@ function* targets(): Generator<Plan, never> {
     ] as const)
       for (const [index, phase] of ['before', 'sent', 'after'].entries())
         yield { kill, at: 1 + ((7 * round + 5 * index) % most), phase }
-}
-
-/** A step that was recorded is not run again, unless by a process that has lost its task without knowing. */
-function ledgerProblems(lines: readonly string[]): string[] {
-  const problems: string[] = []
-  const recorded = new Map<string, number>()
-  for (const line of lines) {
-    const [what, key, step, attempt] = line.split(' ')
-    const name = `${key} ${step}`
-    const before = recorded.get(name)
-    if (what === 'recorded') recorded.set(name, Math.min(Number(attempt), before ?? Infinity))
-    else if (what === 'effect' && before !== undefined && Number(attempt) > before)
-      problems.push(`the step ${name} was run again after it was recorded`)
-  }
-  return problems
 }
