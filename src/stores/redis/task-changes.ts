@@ -4,10 +4,10 @@ import { asList, asPairs, asText } from './replies.js'
 import { READ_CHANGES } from './task-scripts.js'
 import { unref } from '../../runtime.js'
 
-/** Maximum milliseconds between two looks at the log of changes; while Redis cannot be reached, they double up to the slowest. */
+/** Maximum milliseconds between two polls of the log of changes; while Redis cannot be reached, they double up to the slowest. */
 const INTERVAL = 250
 const SLOWEST = 5000
-/** Minimum milliseconds between two looks: what is written meanwhile is read at once. */
+/** Minimum milliseconds between two polls: what is written meanwhile is read at once. */
 const PAUSE = 20
 /** Maximum milliseconds for the reply of a command that waits for changes, beyond the time that it waits. */
 const WAIT_TIMEOUT = 2000

@@ -64,7 +64,7 @@ export class RedisTaskStore implements TaskStore {
   /** Names that were claimed when the lease was last renewed, but not known to be. */
   #unknown: ReadonlySet<string> = new Set()
   /** How many more times the lease is renewed because claims may be unknown. */
-  #renewals = 0
+  #renewalsLeft = 0
   #timer: ReturnType<typeof setTimeout> | undefined
   #renewing: Promise<void> | undefined
   #report: StoreReport = () => {}
@@ -179,7 +179,7 @@ export class RedisTaskStore implements TaskStore {
     try {
       reply = await this.#run(CLAIM, parameters)
     } catch (error) {
-      if (error instanceof RedisUnavailableError) this.#renewals = 2
+      if (error instanceof RedisUnavailableError) this.#renewalsLeft = 2
       this.#keepRenewing()
       throw error
     }
@@ -248,7 +248,7 @@ export class RedisTaskStore implements TaskStore {
   }
 
   get #needsLease(): boolean {
-    return this.#held.size > 0 || this.#unconfirmed.size > 0 || this.#renewals > 0
+    return this.#held.size > 0 || this.#unconfirmed.size > 0 || this.#renewalsLeft > 0
   }
 
   /** Renews three times per lease, more often while that fails. */
@@ -306,7 +306,7 @@ export class RedisTaskStore implements TaskStore {
       await this.#run(UNDO, parameters)
     }
     for (const name of created) this.#unconfirmed.delete(name)
-    this.#renewals = Math.max(0, this.#renewals - 1)
+    this.#renewalsLeft = Math.max(0, this.#renewalsLeft - 1)
   }
 }
 

@@ -283,7 +283,7 @@ export class HttpSession implements Channel, SessionPort {
     if (this.#streams.listened && !this.#closed) this.#streams.standalone.push(frame)
   }
 
-  /** What has changed before the client listens here, only an earlier process could tell it. */
+  /** The client is told that everything may have changed. */
   missedChanges(): void {
     this.#served?.missedChanges()
   }

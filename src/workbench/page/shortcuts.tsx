@@ -71,7 +71,7 @@ function list(): HTMLDialogElement | null {
   return document.querySelector<HTMLDialogElement>(`#${LIST_ID}`)
 }
 
-/** The list of keys. Whether it is open is known by the element alone. */
+/** The list of keys. Its element holds whether it is open. */
 export function Shortcuts() {
   return (
     <dialog id={LIST_ID} aria-label="Keyboard">
