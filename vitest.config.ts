@@ -15,7 +15,7 @@ class QuietReporter extends DefaultReporter {
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    globalSetup: ['test/programs.ts'],
+    globalSetup: ['test/programs.ts', 'test/temporary-files.ts'],
     setupFiles: ['test/quiet.ts', 'test/setup.ts'],
     reporters: [new QuietReporter()],
     // The output of a test is shown if it fails.

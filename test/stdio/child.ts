@@ -196,7 +196,8 @@ export class Child {
   }
 
   async kill(): Promise<void> {
-    if (this.#group) {
+    // 0, the process could not be started, would be the group of this process.
+    if (this.#group && this.pid !== 0) {
       try {
         process.kill(-this.pid, 'SIGKILL')
       } catch {
