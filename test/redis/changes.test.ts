@@ -17,6 +17,10 @@ import {
 /* The change bus on Redis, with each supported client. */
 
 const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 60_000, interval: 5 })
+/** Milliseconds for a reply of Redis, which may take long on a busy machine. */
+const PATIENT = 10_000
+/** The same where a test waits until a read ends without an entry, which takes twice as long. */
+const BRIEF = 1000
 const made: (() => Promise<void>)[] = []
 afterEach(async () => {
   await Promise.all(made.splice(0).map((close) => close()))
@@ -30,7 +34,7 @@ function busOf(client: RedisClient, options: RedisOptions) {
 function contract(client: () => RedisClient): void {
   let prefix = ''
   changeBusContract(
-    () => busOf(client(), { prefix }),
+    () => busOf(client(), { prefix, timeout: PATIENT }),
     () => (prefix = newPrefix()),
   )
 }
@@ -54,14 +58,14 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
           ...lazy,
           protocol: 3,
           keyPrefix: 'more:',
-          commandTimeout: 500,
-          socketTimeout: 500,
+          commandTimeout: BRIEF,
+          socketTimeout: BRIEF,
         }),
     ))
 
   /** A process that reads. */
   const started = async (prefix: string, options: RedisOptions = {}) => {
-    const bus = busOf(createClient({ url: url() }), { prefix, ...options })
+    const bus = busOf(createClient({ url: url() }), { prefix, timeout: PATIENT, ...options })
     const port = new Port()
     const reports: { message: string }[] = []
     const end = bus.share(port, (entry) => void reports.push(entry))
@@ -102,7 +106,7 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
 
   it('keeps the stream while a process reads it', async () => {
     const prefix = newPrefix()
-    const { bus, port } = await started(prefix, { timeout: 300 })
+    const { bus, port } = await started(prefix, { timeout: BRIEF })
     await bus.publish({ uri: 'note:1' })
     port.take()
     await command('PEXPIRE', keyOf(prefix), '30000')
@@ -127,7 +131,7 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
 
   it('is told that everything has changed where Redis has lost its data', async () => {
     const prefix = newPrefix()
-    const { bus, port } = await started(prefix, { timeout: 300 })
+    const { bus, port } = await started(prefix, { timeout: BRIEF })
     const other = await started(prefix)
     await other.bus.publish({ uri: 'note:1' })
     await until(() => expect(port.take()).toEqual([{ uri: 'note:1' }]))
@@ -150,7 +154,7 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
 
   it('is told that everything has changed where the stream has lost its newest entries', async () => {
     const prefix = newPrefix()
-    const { port } = await started(prefix, { timeout: 300 })
+    const { port } = await started(prefix, { timeout: BRIEF })
     const future = `${Date.now() + 3_600_000}-0`
     const entry = ['p', '0-0', 'b', '0', 'o', 'other', 'c', changesOf('note:1')]
     await command('XADD', keyOf(prefix), future, ...entry)
@@ -185,7 +189,7 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
     await command('ACL', 'SETUSER', user, 'on', '>secret', '~*', '+@all', '-info')
     try {
       const client = createClient({ url: url(), username: user, password: 'secret' })
-      const bus = busOf(client, { prefix, timeout: 250 })
+      const bus = busOf(client, { prefix, timeout: BRIEF })
       const port = new Port()
       const reports: unknown[] = []
       made.push(bus.share(port, (report) => void reports.push(report)))
@@ -213,7 +217,7 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
   it('reads again after its connection was closed, and has missed nothing', async () => {
     const prefix = newPrefix()
     const reader = `reader-${prefix}`
-    const bus = busOf(createClient({ url: url(), name: reader }), { prefix })
+    const bus = busOf(createClient({ url: url(), name: reader }), { prefix, timeout: PATIENT })
     const port = new Port()
     const reports: unknown[] = []
     made.push(bus.share(port, (entry) => void reports.push(entry)))
@@ -233,15 +237,15 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
   })
 
   it.each([
-    ['node-redis', () => createClient({ url: url(), socket: { socketTimeout: 300 } })],
-    ['ioredis', () => new Redis(url(), { ...lazy, commandTimeout: 300, socketTimeout: 300 })],
+    ['node-redis', () => createClient({ url: url(), socket: { socketTimeout: BRIEF } })],
+    ['ioredis', () => new Redis(url(), { ...lazy, commandTimeout: BRIEF, socketTimeout: BRIEF })],
   ])('waits for longer than the time limits of the client (%s)', async (_, client) => {
     const prefix = newPrefix()
     const reports: unknown[] = []
     const port = new Port()
-    made.push(busOf(client(), { prefix, timeout: 500 }).share(port, (e) => void reports.push(e)))
+    made.push(busOf(client(), { prefix, timeout: 2000 }).share(port, (e) => void reports.push(e)))
     await until(() => expect(port.take()).toEqual([EVERYTHING]))
-    const { bus, port: observer } = await started(prefix, { timeout: 700 })
+    const { bus, port: observer } = await started(prefix, { timeout: 2000 })
     // Idle for longer than both.
     await append(prefix, '0-0', changesOf('note:1'))
     await until(() => expect(observer.take()).toEqual([{ uri: 'note:1' }]))
@@ -261,7 +265,7 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
       String(await command('CLIENT', 'LIST'))
         .split('\n')
         .filter((line) => line.includes(`name=${name} `)).length
-    const bus = busOf(createClient({ url: url(), name }), { prefix })
+    const bus = busOf(createClient({ url: url(), name }), { prefix, timeout: PATIENT })
     const port = new Port()
     const end = bus.share(port, () => {})
     await until(() => expect(port.received).toEqual([EVERYTHING]))
