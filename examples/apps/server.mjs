@@ -1,5 +1,5 @@
 // A tool with a page: `expenses` returns numbers, the page draws them, and adds one by a tool that only pages call.
-//   ccmcp serve examples/apps/server.mjs, or in a host: node /absolute/path/to/examples/apps/server.mjs
+//   ccmcp list -- node examples/apps/server.mjs, or in a host: node /absolute/path/to/examples/apps/server.mjs
 import { createServer, result, tool } from 'ccmcp'
 import { app, apps } from 'ccmcp/apps'
 import { serveStdio } from 'ccmcp/stdio'

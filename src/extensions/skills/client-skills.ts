@@ -15,7 +15,7 @@ export interface ClientSkillsOptions {
   dynamic?: boolean
   /** Bytes of verified files that are kept in memory (default 16 MiB). */
   cacheBytes?: number
-  /** Called with each skill that `list` leaves out, and why: its entry is not valid, or exceeds the limits. */
+  /** Called with each skill that `client.skills()` leaves out, and why: its entry is not valid, or exceeds the limits. */
   onRefused?: (refused: { readonly uri: string; readonly reason: string }) => void
 }
 
