@@ -25,7 +25,7 @@ export class LoginCallback {
   static async listen(given: string | undefined, previous?: string): Promise<LoginCallback> {
     if (given !== undefined) {
       const { hostname, port } = new URL(given)
-      const server = await listen(Number(port), hostname.replace(/^\[|\]$/g, ''))
+      const server = await listen(port === '' ? 80 : Number(port), hostname.replace(/^\[|\]$/g, ''))
       return new LoginCallback(server, given)
     }
     const port = isOurs(previous) ? Number(new URL(previous).port) : 0
@@ -35,8 +35,19 @@ export class LoginCallback {
     return new LoginCallback(server, `http://${HOST}:${address.port}${PATH}`)
   }
 
-  /** Resolves to the callback with a state. Other requests do not end the waiting: any web page can send them. */
+  /**
+   * Resolves to the callback with a state. Other requests do not end the waiting: any web page can send them. A server
+   * that wants more scopes leads to a second login.
+   */
   wait(state: string, signal: AbortSignal): Promise<string> {
+    if (this.#waiting !== undefined)
+      void respond(
+        this.#waiting,
+        200,
+        'One more step',
+        'The server requires more access. Continue on the page that was opened now.',
+      )
+    this.#waiting = undefined
     return new Promise((resolve, reject) => {
       const abort = () => reject(signal.reason as Error) // that of a timeout or an interrupt
       if (signal.aborted) return abort()

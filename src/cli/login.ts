@@ -8,7 +8,7 @@ import { LoginCallback } from './login-callback.js'
 import { type Arguments, CommandError, type Options, UsageError } from './options.js'
 import { print, printError, styled } from './print.js'
 import { isExposed, proxyFetch } from './proxy-fetch.js'
-import { EXPOSED } from './stored-login.js'
+import { EXPOSED, type LoginOptions, saveLoginOptions, serverName } from './stored-login.js'
 import { TokenFile } from './token-file.js'
 import { abortOnSignal } from './signals.js'
 
@@ -87,12 +87,20 @@ class LoginSession {
   readonly #values: ReadonlyMap<string, string>
   readonly #signal: AbortSignal
   readonly #authorizer: OAuth
+  readonly #store: TokenFile
+  readonly #options: LoginOptions
   /** Undefined until the browser is needed. */
   #callback: LoginCallback | undefined
 
   constructor(values: ReadonlyMap<string, string>, signal: AbortSignal) {
     this.#values = values
     this.#signal = signal
+    this.#store = new TokenFile(undefined, { signal })
+    this.#options = {
+      issuerTrailingSlash: values.has('issuer-trailing-slash'),
+      assumePkce: values.has('assume-pkce'),
+      privateAddresses: values.has('private-addresses'),
+    }
     const scope = values.get('scope')
     const given = redirectOf(values.get('redirect-uri'))
     this.#authorizer = asUsage(() =>
@@ -104,10 +112,8 @@ class LoginSession {
         },
         client: clientOf(values),
         fetch: proxyFetch(),
-        store: new TokenFile(undefined, { signal }),
-        issuerTrailingSlash: values.has('issuer-trailing-slash'),
-        assumePkce: values.has('assume-pkce'),
-        privateAddresses: values.has('private-addresses'),
+        store: this.#store,
+        ...this.#options,
         signal,
         ...(scope === undefined ? {} : { scopes: scope.split(' ').filter((each) => each !== '') }),
       }),
@@ -127,6 +133,7 @@ class LoginSession {
       if (!(await this.#hasToken(url))) await listTools(client, this.#signal)
       if (!(await this.#hasToken(url)))
         throw new CommandError(1, `${url.href} does not require a login`)
+      await saveLoginOptions(this.#store, serverName(url), this.#options)
       return client.server === undefined ? url.href : `${client.server.name} at ${url.href}`
     } finally {
       await client.close()

@@ -4,6 +4,7 @@ import { urlArgument } from './login.js'
 import { type Options, UsageError } from './options.js'
 import { print, warn } from './print.js'
 import { proxyFetch } from './proxy-fetch.js'
+import { loginOptions, saveLoginOptions, serverKey, serverName } from './stored-login.js'
 import { TokenFile } from './token-file.js'
 
 const OPTIONS = {
@@ -22,7 +23,7 @@ export const logoutCommand: Command = {
       throw new UsageError('Pass the URL of a server, or --all')
     const store = new TokenFile()
     const stored = await serversOf(store)
-    const servers = word === undefined ? stored : [urlArgument(word).href]
+    const servers = word === undefined ? stored : [serverName(urlArgument(word))]
     for (const server of servers) {
       if (!stored.includes(server)) print(`Not logged in to ${server}\n`)
       else await logOut(store, server)
@@ -31,20 +32,21 @@ export const logoutCommand: Command = {
   },
 }
 
-const SERVER_KEY = 'server '
-
 async function serversOf(store: TokenFile): Promise<string[]> {
   const keys = await store.keys()
-  return keys.filter((key) => key.startsWith(SERVER_KEY)).map((key) => key.slice(SERVER_KEY.length))
+  const prefix = serverKey('')
+  return keys.filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length))
 }
 
 async function logOut(store: TokenFile, server: string): Promise<void> {
   try {
-    await oauth({ store, fetch: proxyFetch() }).logout(server)
+    const options = await loginOptions(store, server)
+    await oauth({ store, fetch: proxyFetch(), ...options }).logout(server)
   } catch (error) {
     if (!(error instanceof AuthorizationError)) throw error
     // The tokens are forgotten already.
     warn(`the tokens could not be revoked: ${error.message}`)
   }
+  await saveLoginOptions(store, server, {})
   print(`Logged out of ${server}\n`)
 }

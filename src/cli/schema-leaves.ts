@@ -5,37 +5,53 @@ export type Leaf = Readonly<Record<string, unknown>> & { readonly type?: unknown
 
 /** Limits for schemas that refer to themselves, or have very many alternatives. */
 const MAX_DEPTH = 16
-const MAX_LEAVES = 200
+/** Members of all the schemas that are visited. */
+const MAX_MEMBERS = 20_000
 
-/** The alternatives of a schema: `$ref`, `anyOf`, `oneOf`, `allOf` and lists of types are resolved. */
-export function leavesOf(schema: unknown, root: unknown): Leaf[] {
-  const leaves: Leaf[] = []
-  collect(schema, root, leaves, 0)
-  return leaves
+interface Search {
+  readonly root: unknown
+  /** Members that may still be visited. */
+  left: number
 }
 
-function collect(schema: unknown, root: unknown, leaves: Leaf[], depth: number): void {
-  if (depth > MAX_DEPTH || leaves.length >= MAX_LEAVES) return
-  if (schema === true) {
-    leaves.push({})
-    return
-  }
-  if (!isObject(schema)) return
+/**
+ * The alternatives of a schema: `$ref`, `anyOf`, `oneOf`, `allOf` and lists of types are resolved. Beyond the limits,
+ * the rest is left out.
+ */
+export function leavesOf(schema: unknown, root: unknown): Leaf[] {
+  return collect(schema, { root, left: MAX_MEMBERS }, 0)
+}
+
+function collect(schema: unknown, search: Search, depth: number): Leaf[] {
+  if (depth > MAX_DEPTH || search.left <= 0) return []
+  search.left -= sizeOf(schema)
+  if (schema === true) return [{}]
+  if (!isObject(schema)) return []
   const { $ref: reference, anyOf, oneOf, allOf, type, ...rest } = schema
-  const next = (other: unknown) => collect(other, root, leaves, depth + 1)
-  if (typeof reference === 'string') return next(referenced(reference, root))
+  const next = (other: unknown) => collect(other, search, depth + 1)
+  if (typeof reference === 'string') return next(referenced(reference, search.root))
   const choices = Array.isArray(anyOf) ? anyOf : oneOf
   const hasProperties = isObject(rest['properties'])
   if (Array.isArray(choices) && !hasProperties)
-    return choices.forEach((choice) =>
+    return choices.flatMap((choice) =>
       next(isObject(choice) && type !== undefined ? { type, ...choice } : choice),
     )
   if (Array.isArray(allOf) && allOf.length > 0) {
-    const parts = allOf.flatMap((part) => leavesOf(part, root))
+    const parts = allOf.flatMap(next)
     return next(merged([{ ...rest, ...(type === undefined ? {} : { type }) }, ...parts]))
   }
-  if (Array.isArray(type)) return type.forEach((each) => leaves.push({ ...rest, type: each }))
-  leaves.push(type === undefined ? implied(rest) : { ...rest, type })
+  if (Array.isArray(type)) return type.map((each: unknown) => ({ ...rest, type: each }))
+  return [type === undefined ? implied(rest) : { ...rest, type }]
+}
+
+/** The members of a schema that are copied for each alternative. */
+function sizeOf(schema: unknown): number {
+  if (!isObject(schema)) return 1
+  const { properties, required, type } = schema
+  const types = Array.isArray(type) ? type.length : 1
+  const members = isObject(properties) ? Object.keys(properties).length : 0
+  const names = Array.isArray(required) ? required.length : 0
+  return 1 + Object.keys(schema).length * types + members + names
 }
 
 /** A schema without a type that has properties is meant for an object. */

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { Authorizer } from '../client.js'
+import type { OAuthOptions } from '../oauth.js'
 import { CommandError } from './options.js'
 import { isExposed, proxyFetch } from './proxy-fetch.js'
 import { TokenFile, tokenDirectory } from './token-file.js'
@@ -32,12 +33,41 @@ export function storedLogin(server: URL): Authorizer {
 
 /** OAuth is only loaded if there are tokens. */
 async function authorizerOf(server: URL): Promise<Authorizer | undefined> {
-  const url = new URL(server)
-  url.hash = ''
+  const name = serverName(server)
   if (!existsSync(tokenDirectory())) return undefined
   const store = new TokenFile()
-  if ((await store.get(`server ${url.href}`)) === undefined) return undefined
-  if (isExposed(url)) throw new CommandError(2, EXPOSED)
+  if ((await store.get(serverKey(name))) === undefined) return undefined
+  if (isExposed(server)) throw new CommandError(2, EXPOSED)
   const { oauth } = await import('../oauth.js')
-  return oauth({ store, fetch: proxyFetch() })
+  return oauth({ store, fetch: proxyFetch(), ...(await loginOptions(store, name)) })
+}
+
+/** A server as `oauth` names it. */
+export function serverName(server: URL): string {
+  const url = new URL(server)
+  url.hash = ''
+  return url.href
+}
+
+/** The key of `oauth` for the tokens of a server. */
+export const serverKey = (server: string): string => `server ${server}`
+const optionsKey = (server: string) => `options ${server}`
+
+const REMEMBERED = ['issuerTrailingSlash', 'assumePkce', 'privateAddresses'] as const
+export type LoginOptions = Pick<OAuthOptions, (typeof REMEMBERED)[number]>
+
+/** Options of a login that are also needed to refresh and to revoke its tokens. */
+export async function loginOptions(store: TokenFile, server: string): Promise<LoginOptions> {
+  const words = (await store.get(optionsKey(server)))?.split(' ') ?? []
+  return Object.fromEntries(REMEMBERED.map((name) => [name, words.includes(name)]))
+}
+
+export async function saveLoginOptions(
+  store: TokenFile,
+  server: string,
+  options: LoginOptions,
+): Promise<void> {
+  const words = REMEMBERED.filter((name) => options[name])
+  if (words.length > 0) await store.set(optionsKey(server), words.join(' '))
+  else await store.delete(optionsKey(server))
 }

@@ -52,6 +52,17 @@ describe('the web server that the browser is redirected to', () => {
     await callback.close('Logged in', '')
   })
 
+  it('takes the callback of a second login, and ends the page of the first', async () => {
+    const first = fetch(`${callback.redirectUri}?state=S&code=1`)
+    await callback.wait('S', signal)
+    const waiting = callback.wait('T', signal)
+    expect(await (await first).text()).toContain('<h1>One more step</h1>')
+    const second = fetch(`${callback.redirectUri}?state=T&code=2`)
+    expect(await waiting).toBe(`${callback.redirectUri}?state=T&code=2`)
+    await callback.close('Logged in', '')
+    expect(await (await second).text()).toContain('<h1>Logged in</h1>')
+  })
+
   it('ends although a request is never finished', async () => {
     socket.write('GET /callback?state=S HTTP/1.1\r\nHost:')
     await once(socket, 'connect')
