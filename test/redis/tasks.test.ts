@@ -236,6 +236,22 @@ describe.skipIf(!canStartRedis)('servers that share their tasks', () => {
     await front.until(quick, 'completed')
   })
 
+  it('run one again that was answered at another process, whatever its first handler still does', async () => {
+    prefix = newPrefix()
+    const ask = must('ask', async (_: unknown, call: Call) => {
+      if (call.attempt > 1) return 'answered'
+      await call.ask({ who: form({ message: 'Who?', schema: NAME }) }).catch(() => {})
+      return await new Promise(() => {})
+    })
+    const front = start([ask], { worker: { workers: false } })
+    start([ask], { worker: { concurrency: 1 } })
+    const taskId = await front.create('ask')
+    const { inputRequests = {} } = await front.until(taskId, 'input_required')
+    const [key = ''] = Object.keys(inputRequests)
+    await front.update(taskId, { [key]: accept({ name: 'Ada' }) })
+    await front.until(taskId, 'completed')
+  })
+
   it('take over the tasks of one that stops, at once', async () => {
     prefix = newPrefix()
     const [first, second] = [controlled(), controlled()]

@@ -1,6 +1,7 @@
 import { estimateMemory } from '../../jsonrpc/budget.js'
 import type { HttpRequest } from '../../jsonrpc/channel.js'
 import { RpcError } from '../../jsonrpc/errors.js'
+import { ignore } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import type { Id, Params } from '../../jsonrpc/message.js'
 import { truncate } from '../../jsonrpc/truncate.js'
@@ -20,7 +21,7 @@ const STATUS_INTERVAL = 1000
 const MAX_STATUS = 1000
 
 /** Bytes of a run itself, at least. */
-const RUN = 4096
+const RUN = 6144
 
 /** What a run writes to its task: entries are JSON. Each throws if the task has ended meanwhile, or has no room. */
 export interface TaskWriter {
@@ -82,6 +83,8 @@ export class TaskRun implements CallEnvironment {
   #ended = false
   /** About how many bytes it keeps in memory. */
   bytes = RUN
+  /** Called when it no longer has its task, because it was aborted or has parked it; its handler may still run. */
+  left: () => void = ignore
   /** Whether it has parked its task: it will be run again with the answers. */
   parked = false
 
@@ -157,6 +160,7 @@ export class TaskRun implements CallEnvironment {
   abort(reason: unknown): void {
     this.#clearTimers()
     this.#controller.abort(reason)
+    this.left()
   }
 
   /** Aborts the run at a time, in milliseconds since 1970. */
@@ -276,6 +280,7 @@ export class TaskRun implements CallEnvironment {
     this.holds(missing)
     await task.park(suspension.questions, missing, this.signal)
     this.parked = true
+    this.left()
     return true
   }
 

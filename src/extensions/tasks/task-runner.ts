@@ -186,15 +186,12 @@ export class TaskRunner {
             isRunBy(state, attempt) ? { state: { ...state, statusMessage } } : undefined,
           ),
         ),
-      park: async (questions, append, signal) => {
-        await inTurn(signal, (state) => ({
+      park: (questions, append, signal) =>
+        inTurn(signal, (state) => ({
           state: { ...state, ...askIn(state, questions), started: false },
           append,
           runnable: false,
-        }))
-        const run = this.#runs.get(name)
-        if (run?.attempt === attempt) this.#leave(run)
-      },
+        })),
     }
   }
 
@@ -207,8 +204,11 @@ export class TaskRunner {
     run.holds(entries)
     this.#runs.set(name, run)
     this.#slots.take(run)
-    if (run.signal.aborted) this.#leave(run)
-    else run.signal.addEventListener('abort', () => this.#leave(run), { once: true })
+    run.left = () => {
+      this.#slots.leave(run)
+      this.onRoom()
+    }
+    if (hasLeft(run)) run.left()
     run.expireAt(expires, () => run.abort(new Error('The task has expired')))
     // After the response: the client gets the id first.
     const running: Promise<void> = new Promise<void>((resolve) => nextTurn(resolve))
@@ -225,12 +225,6 @@ export class TaskRunner {
         this.onRoom()
       })
     this.#running.add(running)
-  }
-
-  /** A run no longer has its task; its handler may still run. */
-  #leave(run: TaskRun): void {
-    this.#slots.leave(run)
-    this.onRoom()
   }
 
   async #run(
@@ -333,8 +327,8 @@ export class TaskRunner {
   /** Another process may have cancelled a task that runs here or have taken it over, or one can be claimed. */
   async #changed(name: string): Promise<void> {
     const run = this.#runs.get(name)
-    if (run === undefined) return this.onRoom()
-    if (!run.open || run.parked) return
+    if (run === undefined || hasLeft(run)) return this.onRoom()
+    if (!run.open) return
     const state = await this.#records.get(name)
     if (state === undefined || isTerminal(state))
       run.abort(withCode('CANCELLED', new Error('The task has ended')))
@@ -346,6 +340,11 @@ export class TaskRunner {
     this.onRoom()
     await Promise.all([...this.#runs.keys()].map((name) => this.#changed(name)))
   }
+}
+
+/** Whether a run no longer has its task, although its handler may still run. */
+function hasLeft({ parked, signal }: TaskRun): boolean {
+  return parked || signal.aborted
 }
 
 /** Whether a run may write to its task: it has not ended, and no other run has begun or is due. */
