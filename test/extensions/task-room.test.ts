@@ -38,7 +38,7 @@ function restartable() {
   return { store, closed }
 }
 
-/** Calls a tool that must be a task; undefined if there is no room for one. */
+/** Calls a tool that must be a task; undefined if the call is too large for one. */
 async function accepted(
   client: RawClient,
   name: string,
@@ -46,7 +46,7 @@ async function accepted(
 ): Promise<string | undefined> {
   const { response } = client.send('tools/call', { name, arguments: args })
   const { result, error } = await response
-  if (error !== undefined) expect(error.message).toContain('no room')
+  if (error !== undefined) expect(error.message).toContain('too large for a task')
   return result?.taskId
 }
 

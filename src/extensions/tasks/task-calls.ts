@@ -99,7 +99,7 @@ export class TaskCalls {
     const created = await this.#runner.reserve(() => create(asking.recorded, started))
     if (typeof created === 'string') {
       if (options.mode === 'may') return await run()
-      throw created === 'full' ? full() : notStored()
+      throw notCreated(created, this.#options.maxTaskBytes)
     }
     const { name, taskId, state } = created
     if (started) {
@@ -190,7 +190,7 @@ export class TaskCalls {
       await this.#options.ready
       const task = { name, owner, expires, claimed: started }
       const stored = await this.#records.create(task, state, entries)
-      return stored ? { taskId, name, state, expires, entries } : 'full'
+      return stored === 'created' ? { taskId, name, state, expires, entries } : stored
     } catch (error) {
       const cause = error instanceof StoreError ? error.cause : error
       this.#options.report({ level: 'error', message: 'A task could not be stored', error: cause })
@@ -199,8 +199,8 @@ export class TaskCalls {
   }
 }
 
-/** There is no room, or the store has failed. */
-type NotCreated = 'full' | 'failed'
+/** The task is larger than one may be, there is no room for it, or the store has failed. */
+type NotCreated = 'large' | 'full' | 'failed'
 
 interface Created extends StartedTask {
   readonly taskId: string
@@ -212,11 +212,21 @@ function callerOf({ info, capabilities, revision, principal }: Caller): Caller {
   return { info, capabilities, revision, principal }
 }
 
-function full(): RpcError {
-  return new RpcError(
-    INTERNAL_ERROR,
-    'There is no room for another task; cancel one, or try again later',
-  )
+function notCreated(reason: NotCreated, maxBytes: number): RpcError {
+  switch (reason) {
+    case 'large':
+      return new RpcError(
+        INTERNAL_ERROR,
+        `The call is too large for a task: at most ${maxBytes} bytes, with its arguments and what is known of the client`,
+      )
+    case 'full':
+      return new RpcError(
+        INTERNAL_ERROR,
+        'There is no room for another task; cancel one, or try again later',
+      )
+    case 'failed':
+      return notStored()
+  }
 }
 
 export function notStored(): RpcError {

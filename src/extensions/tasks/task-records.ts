@@ -61,18 +61,18 @@ export class TaskRecords {
       : { state, entries: opened }
   }
 
-  /** Stores a new task; returns false if there is no room. */
+  /** Stores a new task. `large`: it is larger than a task may be; `full`: the store has no room for it. */
   async create(
     task: Pick<StoredTask, 'name' | 'owner' | 'expires'> & { claimed: boolean },
     state: TaskState,
     entries: readonly string[],
-  ): Promise<boolean> {
+  ): Promise<'created' | 'large' | 'full'> {
     const written = await this.codec.writeEntries(task.name, entries)
     const bytes = memoryOf(written)
     const text = await this.codec.writeState(task.name, { ...state, bytes })
-    if (bytes + stringMemory(text) > this.#maxBytes) return false
+    if (bytes + stringMemory(text) > this.#maxBytes) return 'large'
     const stored = { ...task, runnable: true, state: text, entries: written }
-    return await attempt(() => this.store.create(stored))
+    return (await attempt(() => this.store.create(stored))) ? 'created' : 'full'
   }
 
   /** Changes a task as `next` says, which returns undefined to leave it as it is. Throws a `StoreError` if the store fails. */
