@@ -1,5 +1,6 @@
 import type { Framing } from './framing/detect.js'
 import type { TappedMessage } from './jsonrpc/channel.js'
+import { onAbort } from './jsonrpc/on-abort.js'
 import { checkNames, namesOf } from './schema/names.js'
 import { checkServer } from './server/context.js'
 import type { Server } from './server/server.js'
@@ -41,11 +42,11 @@ export async function serve(server: Server, options: ServeOptions): Promise<void
   const serving = new StreamServer(server, options)
   const stop = () => serving.stop()
   if (signal?.aborted === true) stop()
-  signal?.addEventListener('abort', stop)
+  const unlisten = signal === undefined ? undefined : onAbort(signal, stop)
   try {
     await serving.finished()
   } finally {
-    signal?.removeEventListener('abort', stop)
+    unlisten?.()
   }
 }
 

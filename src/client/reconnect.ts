@@ -1,5 +1,6 @@
 import { abortError } from '../jsonrpc/errors.js'
 import { callHook, ignore } from '../jsonrpc/hook.js'
+import { onAbort } from '../jsonrpc/on-abort.js'
 
 export interface ReconnectOptions {
   /** Maximum attempts in a row (default 5). */
@@ -80,11 +81,12 @@ export function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
       clearTimeout(timer)
       reject(abortError(signal.reason))
     }
+    let unlisten: () => void = ignore
     const timer = setTimeout(() => {
-      signal.removeEventListener('abort', abort)
+      unlisten()
       resolve()
     }, milliseconds)
     if (signal.aborted) abort()
-    else signal.addEventListener('abort', abort, { once: true })
+    else unlisten = onAbort(signal, abort)
   })
 }

@@ -1,6 +1,7 @@
 import { checkAuthorization } from '../auth/authorization.js'
 import { isLoopback } from '../auth/loopback.js'
 import { withCode } from '../jsonrpc/errors.js'
+import { onAbort } from '../jsonrpc/on-abort.js'
 import { checkNames } from '../schema/names.js'
 import type { Server } from '../server/server.js'
 import type { Endpoint } from '../transports/http/endpoint.js'
@@ -40,8 +41,10 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
   const endpoint = createEndpoint(server, { ...options, log }, { path, addresses: !local })
   const node = await start(endpoint, { ...options, port, host })
   let closing: Promise<void> | undefined
+  let unlisten: (() => void) | undefined
   const close = (deadline = DRAIN_TIMEOUT) => {
     closing ??= (async () => {
+      unlisten?.()
       const end = Date.now() + deadline
       // Other processes may pass requests on to this one until they know that it has no sessions any more.
       if (endpoint.isShared) node.beginClosing()
@@ -55,8 +58,8 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
     })()
     return closing
   }
-  signal?.addEventListener('abort', () => void close())
   if (signal?.aborted === true) void close()
+  else if (signal !== undefined) unlisten = onAbort(signal, () => void close())
   return {
     url: `${tls === undefined ? 'http' : 'https'}://${urlHost(host)}:${node.port}${path}`,
     port: node.port,

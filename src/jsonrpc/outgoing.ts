@@ -1,5 +1,6 @@
 import { type Deadline, TimeoutError } from './deadline.js'
 import { abortError } from './errors.js'
+import { onAbort } from './on-abort.js'
 import { type Id, type Response, type Send, type SentRequest, encodeRequest } from './message.js'
 
 export interface RequestOptions {
@@ -82,10 +83,10 @@ export class OutgoingRequests {
       const settle = () => {
         this.#waiting.delete(id)
         deadline?.stop()
-        signal?.removeEventListener('abort', aborted)
+        unlisten?.()
       }
       deadline?.start((error) => giveUp(new TimeoutError(`${error.message} to ${method}`)))
-      signal?.addEventListener('abort', aborted)
+      const unlisten = signal === undefined ? undefined : onAbort(signal, aborted)
       this.#waiting.set(id, {
         resolve: (result) => (settle(), resolve(result)),
         reject: (error) => (settle(), reject(error)),

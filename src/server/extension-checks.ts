@@ -10,14 +10,15 @@ export function checkDefinition(
   names: { members: string; methodMembers: string },
 ): void {
   if (!isObject(definition)) throw new TypeError('extension: pass an object with an "id"')
-  const { id, revisions, settings, requires, resultTypes, clientDeclares } = definition
+  const { id, revisions, settings, requires, resultTypes } = definition
   const where = `extension ${JSON.stringify(id)}`
   checkNames(where, definition, names.members)
   checkIdentity(where, id, revisions)
   if (settings !== undefined && !isObject(settings))
     throw new TypeError(`${where}: "settings" must be an object`)
-  if (clientDeclares !== undefined && typeof clientDeclares !== 'boolean')
-    throw new TypeError(`${where}: "clientDeclares" must be true or false`)
+  for (const name of ['clientDeclares', 'outermost'])
+    if (definition[name] !== undefined && typeof definition[name] !== 'boolean')
+      throw new TypeError(`${where}: "${name}" must be true or false`)
   checkStrings(where, 'requires', requires)
   checkStrings(where, 'resultTypes', resultTypes)
   checkTable(where, 'methods', definition['methods'], (method, its) => {

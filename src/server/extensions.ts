@@ -10,7 +10,13 @@ import type { CallToolResult, ToolListing } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import { namesOf } from '../schema/names.js'
 import type { Asking } from './ask.js'
-import type { Call, CallEnvironment, Caller, ClientContext, ServedCall } from './call.js'
+import {
+  type Call,
+  type CallEnvironment,
+  type Caller,
+  type ClientContext,
+  ServedCall,
+} from './call.js'
 import type { Resource, Tool } from './define.js'
 import { checkDefinition, checkStream } from './extension-checks.js'
 import type { Server } from './server.js'
@@ -28,12 +34,19 @@ export interface ExtensionClient {
   readonly settings: Params | undefined
 }
 
+/** What extensions need to know of the client of a call. */
+export type ClientOfCall = Pick<ClientContext, 'revision' | 'caller'>
+
+/** Runs a tool for a call. */
+type RunTool = (call: ServedCall) => CallToolResult | Promise<CallToolResult>
+
 /** A call of a tool that the caller may use, with valid arguments. */
 export interface ToolCall extends ExtensionClient {
   readonly tool: Tool
   readonly input: unknown
+  /** The request; within an extension that runs the handler elsewhere, what it runs there. */
   readonly call: Call
-  /** The params of the request, as they were received. */
+  /** The params of the request: as they were received, or its `name`, `arguments` and `_meta` if it is run elsewhere. */
   readonly params: Params
   /** How the call asks its client, and what it has recorded. */
   asking(): Promise<Asking>
@@ -89,12 +102,14 @@ export interface ExtensionDefinition {
   /**
    * Wraps every `tools/call`, in every revision; `run` runs the tool's handler, for this request or elsewhere. Where
    * `call.ask` ends the request and the call is run again, `run` throws `Suspended`, which must reach the
-   * caller, and this is called once per attempt (`call.attempt`).
+   * caller, and this is called once per attempt (`call.attempt`). The wrapper of the first extension is outermost.
    */
   callTool?(
     call: ToolCall,
     run: (environment?: CallEnvironment) => CallToolResult | Promise<CallToolResult>,
   ): object | Promise<object>
+  /** Whether its `callTool` is around those of all others, wherever it is listed (default false): for one that runs handlers elsewhere. */
+  readonly outermost?: boolean
   /** Fields of `subscriptions/listen`; each opens a stream for the value that was sent. */
   readonly listen?: Readonly<
     Record<string, (value: unknown, call: Call) => ExtensionStream | Promise<ExtensionStream>>
@@ -131,7 +146,7 @@ export interface CoreNames {
 
 const NAMES = {
   members: namesOf<ExtensionDefinition>()(
-    'id revisions settings requires clientDeclares methods resultTypes toolFields toolResources listTool callTool listen available start stop',
+    'id revisions settings requires clientDeclares methods resultTypes toolFields toolResources listTool callTool outermost listen available start stop',
   ),
   methodMembers: namesOf<ExtensionMethod>()(
     'serve nameParam paramHeaders mayRequireInput urgent cache stream session',
@@ -147,6 +162,8 @@ export function extension(definition: ExtensionDefinition): Extension {
 /** The extensions of one server. */
 export class Extensions {
   readonly #all: readonly Extension[]
+  /** Those with a `callTool`, the outermost first. */
+  readonly #wrappers: readonly Extension[]
   readonly #resultTypes = new Map<unknown, Extension>()
   /** The members that they add to the definition of a tool. */
   readonly toolFields: NonNullable<Extension['toolFields']>
@@ -155,6 +172,11 @@ export class Extensions {
   /** Throws if two extensions have the same name for something, or one lacks what it requires. */
   constructor(all: readonly Extension[], core: CoreNames) {
     this.#all = all
+    const wrappers = all.filter(({ callTool }) => callTool !== undefined)
+    this.#wrappers = [
+      ...wrappers.filter(({ outermost }) => outermost === true),
+      ...wrappers.filter(({ outermost }) => outermost !== true),
+    ]
     const taken = new Map<string, string>()
     for (const [kind, names] of Object.entries({
       method: core.methods,
@@ -211,7 +233,7 @@ export class Extensions {
   }
 
   /** Throws if the client has not declared the extension, and must. */
-  requireDeclared(extension: Extension, connection: ClientContext): void {
+  requireDeclared(extension: Extension, connection: ClientOfCall): void {
     const { id, clientDeclares = true } = extension
     if (!clientDeclares || this.#clientOf(extension, connection).settings !== undefined) return
     throw new RpcError(
@@ -221,7 +243,7 @@ export class Extensions {
     )
   }
 
-  #clientOf(extension: Extension, { revision, caller }: ClientContext): ExtensionClient {
+  #clientOf(extension: Extension, { revision, caller }: ClientOfCall): ExtensionClient {
     const declared = caller.capabilities['extensions']
     const settings = isObject(declared) ? declared[extension.id] : undefined
     return {
@@ -258,7 +280,7 @@ export class Extensions {
     return listed
   }
 
-  /** Runs a tool within all wrappers, the first one outermost. */
+  /** Runs a tool within all wrappers; if an extension runs it elsewhere (`inside`), within those that are inside its own. */
   call(
     {
       tool,
@@ -270,31 +292,32 @@ export class Extensions {
       tool: Tool
       input: unknown
       call: ServedCall
-      connection: ClientContext
+      connection: ClientOfCall
       remote: boolean
     },
-    run: (environment?: CallEnvironment) => CallToolResult | Promise<CallToolResult>,
+    run: RunTool,
+    inside?: string,
   ): CallToolResult | Promise<CallToolResult> {
-    const { params } = call
-    const asking = () => call.asking()
     let next = run
-    for (let index = this.#all.length - 1; index >= 0; index--) {
-      const extension = this.#all[index]
-      if (extension?.callTool === undefined) continue
+    for (let index = this.#wrappers.length - 1; index >= 0; index--) {
+      const extension = this.#wrappers[index]
+      if (extension === undefined || extension.id === inside) break
       const { caller, settings } = this.#clientOf(extension, connection)
       const inner = next
       next = (outer) => {
+        const { params } = outer
+        const asking = () => outer.asking()
         // Without a spread, which would be the most expensive part of a call.
-        const toolCall = { caller, settings, tool, input, call, params, asking, remote }
-        const returned = extension.callTool?.(toolCall, (environment = outer) => {
-          const ran = inner(environment)
+        const toolCall = { caller, settings, tool, input, call: outer, params, asking, remote }
+        const returned = extension.callTool?.(toolCall, (environment) => {
+          const ran = inner(environment === undefined ? outer : new ServedCall(environment))
           // An extension that does not wait for it must not make its failure an unhandled rejection.
           return ran instanceof Promise ? markHandled(ran) : ran
         })
         return this.#checked(returned, extension, 'callTool') as CallToolResult // or another result type
       }
     }
-    return next()
+    return next(call)
   }
 
   /** Serves a method of an extension. */

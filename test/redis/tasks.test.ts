@@ -1,9 +1,10 @@
 import { createClient } from 'redis'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type Extension, extension } from '../../src/extensions.js'
 import { type Call, type Tool, createServer, form, tool } from '../../src/index.js'
 import { type RedisOptions, redis } from '../../src/redis.js'
 import { type TasksOptions, tasks } from '../../src/tasks.js'
-import { RawClient, accept } from '../extensions/raw-client.js'
+import { RawClient, TASKS, accept } from '../extensions/raw-client.js'
 import { controlled } from '../extensions/task-server.js'
 import { RedisServer, canStartRedis, commanding, newPrefix } from './redis-server.js'
 import { TcpProxy } from './tcp-proxy.js'
@@ -40,11 +41,13 @@ describe.skipIf(!canStartRedis)('servers that share their tasks', () => {
       worker?: Omit<TasksOptions, 'store'>
       client?: { capabilities?: object }
       keys?: string[]
+      others?: Extension[]
     } = {},
   ): RawClient {
-    const { url = server.url, worker = {}, client: clientOptions, keys = [], ...more } = options
+    const { url = server.url, worker = {}, client: clientOptions, keys = [], ...rest } = options
+    const { others = [], ...more } = rest
     const stores = redis(createClient({ url }), { prefix, lease: LONG, timeout: 2000, ...more })
-    const extensions = [tasks({ store: stores.tasks, ...worker })]
+    const extensions = [...others, tasks({ store: stores.tasks, ...worker })]
     const state = { keys }
     const client = new RawClient(
       createServer({ name: 'x', version: '1', tools, extensions, state }),
@@ -183,6 +186,70 @@ describe.skipIf(!canStartRedis)('servers that share their tasks', () => {
   it('need a shared store for `workers: false`', () => {
     expect(() => tasks({ workers: false })).toThrow('needs a store that several processes share')
     expect(() => tasks({ workers: 1 } as object)).toThrow('"workers" must be true or false')
+  })
+
+  it('run them within the wrappers of other extensions, with the caller of the task', async () => {
+    prefix = newPrefix()
+    const redact = extension({
+      id: 'com.example/redact',
+      async callTool({ settings }, run) {
+        const result = await run()
+        const mark = String(settings?.['mark'])
+        return JSON.parse(JSON.stringify(result).replaceAll('SECRET', mark)) as object
+      },
+    })
+    const capabilities = { extensions: { [TASKS]: {}, 'com.example/redact': { mark: '***' } } }
+    const tools = [must('secret', () => 'SECRET')]
+    const others = [redact]
+    const front = start(tools, { others, worker: { workers: false }, client: { capabilities } })
+    const taskId = await front.create('secret')
+    start(tools, { others })
+    const { result } = await front.until(taskId, 'completed')
+    expect(result?.content).toMatchObject([{ text: '***' }])
+  })
+
+  it('run those that are as large as they may be', async () => {
+    prefix = newPrefix()
+    const tools = [{ ...must('done', () => 'done'), input: { type: 'object' } as const }]
+    const front = start(tools, { worker: { workers: false, maxTaskBytes: 4096 } })
+    const ids: string[] = []
+    for (let size = 3000; size < 4096; size += 10) {
+      const args = { text: 'x'.repeat(size) }
+      const { result } = await front.send('tools/call', { name: 'done', arguments: args }).response
+      if (result?.taskId !== undefined) ids.push(result.taskId)
+    }
+    expect(ids.length).toBeGreaterThan(10)
+    start(tools, { worker: { maxTaskBytes: 4096 } })
+    for (const id of ids) await front.until(id, 'completed')
+  })
+
+  it('run others when a handler ignores that its task was cancelled at another process', async () => {
+    prefix = newPrefix()
+    const begun = vi.fn()
+    const tools = [must('stuck', () => new Promise(begun)), must('quick', () => 'done')]
+    const front = start(tools, { worker: { workers: false } })
+    start(tools, { worker: { concurrency: 1 } })
+    const taskId = await front.create('stuck')
+    await until(() => expect(begun).toHaveBeenCalledOnce())
+    const quick = await front.create('quick')
+    await front.request('tasks/cancel', { taskId })
+    await front.until(quick, 'completed')
+  })
+
+  it('run one again that was answered at another process, whatever its first handler still does', async () => {
+    prefix = newPrefix()
+    const ask = must('ask', async (_: unknown, call: Call) => {
+      if (call.attempt > 1) return 'answered'
+      await call.ask({ who: form({ message: 'Who?', schema: NAME }) }).catch(() => {})
+      return await new Promise(() => {})
+    })
+    const front = start([ask], { worker: { workers: false } })
+    start([ask], { worker: { concurrency: 1 } })
+    const taskId = await front.create('ask')
+    const { inputRequests = {} } = await front.until(taskId, 'input_required')
+    const [key = ''] = Object.keys(inputRequests)
+    await front.update(taskId, { [key]: accept({ name: 'Ada' }) })
+    await front.until(taskId, 'completed')
   })
 
   it('take over the tasks of one that stops, at once', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { connect, memory } from '../../src/client.js'
 import { type ExtensionDefinition, extension as made } from '../../src/extensions.js'
 import { type Tool, createServer } from '../../src/index.js'
 import { CLIENT_CAPABILITIES, PROTOCOL_VERSION, SUBSCRIPTION_ID } from '../../src/protocol/meta.js'
@@ -200,6 +201,26 @@ describe.each(revisions.map(({ id }) => id))('an extension in %s', (revision) =>
   })
 })
 
+it('wraps the tools of others first if it is the outermost', async () => {
+  const order: string[] = []
+  const wrapper = (name: string, outermost?: boolean) =>
+    made({
+      id: `com.example/${name}`,
+      ...(outermost === undefined ? {} : { outermost }),
+      callTool(_, run) {
+        order.push(name)
+        return run()
+      },
+    })
+  const extensions = [wrapper('a'), wrapper('b', true), wrapper('c', false), wrapper('d', true)]
+  const tools: Tool[] = [{ name: 'plain', input: { type: 'object' }, run: () => 'done' }]
+  const server = createServer({ name: 'x', version: '1', tools, extensions })
+  const client = await connect(memory(server))
+  await client.callTool('plain')
+  await client.close()
+  expect(order).toEqual(['b', 'd', 'a', 'c'])
+})
+
 describe('before initialize', () => {
   it.each([
     [handshakeRevisions.map(({ id }) => id), -32002],
@@ -337,6 +358,7 @@ describe('createServer rejects', () => {
     ['no revision', { revisions: [] }, '"revisions" must list'],
     ['an id with a space', { id: 'com.example/a b' }, '"id" must be a prefix'],
     ['a wrong clientDeclares', { clientDeclares: 'no' }, '"clientDeclares" must be true or false'],
+    ['a wrong outermost', { outermost: 1 }, '"outermost" must be true or false'],
     ['settings that are no object', { settings: 1 }, '"settings" must be an object'],
     ['"requires" that is no list', { requires: ID }, '"requires" must be a list of strings'],
     ['a method without serve', { methods: { 'x/y': {} } }, '"methods.x/y": "serve" must be'],

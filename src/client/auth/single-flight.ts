@@ -1,3 +1,5 @@
+import { onAbort } from '../../jsonrpc/on-abort.js'
+
 /** Runs one function at a time: who comes while it runs gets its outcome too. */
 export class SingleFlight<Result> {
   #running: Promise<Result> | undefined
@@ -14,8 +16,7 @@ export class SingleFlight<Result> {
     return await new Promise<Result>((resolve, reject) => {
       const abort = () => reject(signal.reason as Error) // what was given to abort()
       if (signal.aborted) return abort()
-      signal.addEventListener('abort', abort, { once: true })
-      running.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+      running.then(resolve, reject).finally(onAbort(signal, abort))
     })
   }
 }

@@ -2,6 +2,7 @@ import type { ExtensionConnection } from '../../client/extension.js'
 import { TimeoutError } from '../../jsonrpc/deadline.js'
 import { RpcError, abortError, withCode } from '../../jsonrpc/errors.js'
 import { markHandled } from '../../jsonrpc/hook.js'
+import { onAbort } from '../../jsonrpc/on-abort.js'
 import type { Params } from '../../jsonrpc/message.js'
 import { untilAborted } from '../../client/until-aborted.js'
 import { TaskQuestions } from './client-task-questions.js'
@@ -43,7 +44,7 @@ export async function waitFor(first: ReceivedTask, options: WaitOptions): Promis
     void markHandled(connection.request('tasks/cancel', { taskId }))
   }
   const abort = () => giveUp(abortError(signal.reason))
-  signal.addEventListener('abort', abort, { once: true })
+  const unlisten = onAbort(signal, abort)
   if (signal.aborted) abort()
   try {
     return await untilAborted(follow(first, options, stop.signal, giveUp), stop.signal)
@@ -53,7 +54,7 @@ export async function waitFor(first: ReceivedTask, options: WaitOptions): Promis
     if (!isLost(error) && !(error instanceof RpcError) && !isUnknown(error)) giveUp(error)
     throw error
   } finally {
-    signal.removeEventListener('abort', abort)
+    unlisten()
     stop.abort(new Error('The task is no longer waited for'))
   }
 }

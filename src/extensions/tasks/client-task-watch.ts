@@ -12,6 +12,7 @@ import {
 } from '../../jsonrpc/errors.js'
 import { TimeoutError } from '../../jsonrpc/deadline.js'
 import { ignore } from '../../jsonrpc/hook.js'
+import { onAbort } from '../../jsonrpc/on-abort.js'
 import type { Params } from '../../jsonrpc/message.js'
 import { MISSING_CLIENT_CAPABILITY } from '../../protocol/errors.js'
 import {
@@ -79,6 +80,7 @@ export class TaskWatch {
   #wake: () => void = ignore
   #listening: 'not yet' | 'opening' | 'yes' | 'no' = 'not yet'
   #subscription: Subscription | undefined
+  #unlisten: () => void = ignore
 
   constructor(first: TaskStatus, options: WatchOptions) {
     this.taskId = first.taskId
@@ -87,11 +89,11 @@ export class TaskWatch {
     options.watched.add(this)
     const { signal } = options.connection
     if (signal.aborted) this.#closed()
-    else signal.addEventListener('abort', this.#closed)
+    else this.#unlisten = onAbort(signal, this.#closed)
   }
 
   end(): void {
-    this.#options.connection.signal.removeEventListener('abort', this.#closed)
+    this.#unlisten()
     this.#options.watched.delete(this)
     this.#subscription?.unsubscribe().catch(ignore)
   }

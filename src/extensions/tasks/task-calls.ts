@@ -18,7 +18,13 @@ import {
 import type { TaskClaims } from './task-claims.js'
 import { StoreError, type TaskRecords } from './task-records.js'
 import { TaskRun, type TaskWriter } from './task-run.js'
-import { type Outcome, type RunnerOptions, type TaskRunner, settle } from './task-runner.js'
+import {
+  type Outcome,
+  type RunnerOptions,
+  type StartedTask,
+  type TaskRunner,
+  settle,
+} from './task-runner.js'
 
 type Run = (environment?: CallEnvironment) => CallToolResult | Promise<CallToolResult>
 
@@ -68,6 +74,7 @@ export class TaskCalls {
           revision,
           trace,
           telemetry,
+          arguments: origin.arguments,
           meta: call.meta,
           maxBytes: this.#options.maxTaskBytes,
           ...asking.recorded,
@@ -92,14 +99,13 @@ export class TaskCalls {
     const created = await this.#runner.reserve(() => create(asking.recorded, started))
     if (typeof created === 'string') {
       if (options.mode === 'may') return await run()
-      throw created === 'full' ? full() : notStored()
+      throw notCreated(created, this.#options.maxTaskBytes)
     }
-    const { name, taskId, state, expires } = created
-    if (started)
-      this.#runner.start(name, environment(this.#runner.writerOf(name, attempt)), expires, (task) =>
-        run(task),
-      )
-    else this.#claims.claim()
+    const { name, taskId, state } = created
+    if (started) {
+      const task = environment(this.#runner.writerOf(name, attempt))
+      this.#runner.start(created, task, () => run(task))
+    } else this.#claims.claim()
     return { resultType: 'task', ...taskOf(taskId, state) }
   }
 
@@ -140,8 +146,8 @@ export class TaskCalls {
         }),
       ))
     if (!handedOver || created === undefined) return unwrap(await outcome)
-    const { name, taskId, state, expires } = created
-    this.#runner.start(name, environment, expires, () => outcome.then(unwrap))
+    const { name, taskId, state } = created
+    this.#runner.start(created, environment, () => outcome.then(unwrap))
     // Nobody learns the id of the task.
     if (call.signal.aborted)
       void markHandled(this.#runner.writes.until(() => this.#runner.cancel(name)))
@@ -172,6 +178,8 @@ export class TaskCalls {
       key,
       attempt: started ? attempt : attempt - 1,
       started,
+      // Of no run: the first one that begins later needs no more room for its name.
+      run: crypto.randomUUID(),
       bytes: 0,
       questions: 0,
       open: {},
@@ -182,7 +190,7 @@ export class TaskCalls {
       await this.#options.ready
       const task = { name, owner, expires, claimed: started }
       const stored = await this.#records.create(task, state, entries)
-      return stored ? { taskId, name, state, expires } : 'full'
+      return stored === 'created' ? { taskId, name, state, expires, entries } : stored
     } catch (error) {
       const cause = error instanceof StoreError ? error.cause : error
       this.#options.report({ level: 'error', message: 'A task could not be stored', error: cause })
@@ -191,14 +199,12 @@ export class TaskCalls {
   }
 }
 
-/** There is no room, or the store has failed. */
-type NotCreated = 'full' | 'failed'
+/** The task is larger than one may be, there is no room for it, or the store has failed. */
+type NotCreated = 'large' | 'full' | 'failed'
 
-interface Created {
+interface Created extends StartedTask {
   readonly taskId: string
-  readonly name: string
   readonly state: TaskState
-  readonly expires: number
 }
 
 /** The caller without anything that only the connection has. */
@@ -206,11 +212,21 @@ function callerOf({ info, capabilities, revision, principal }: Caller): Caller {
   return { info, capabilities, revision, principal }
 }
 
-export function full(): RpcError {
-  return new RpcError(
-    INTERNAL_ERROR,
-    'There is no room for another task; cancel one, or try again later',
-  )
+function notCreated(reason: NotCreated, maxBytes: number): RpcError {
+  switch (reason) {
+    case 'large':
+      return new RpcError(
+        INTERNAL_ERROR,
+        `The call is too large for a task: at most ${maxBytes} bytes, with its arguments and what is known of the client`,
+      )
+    case 'full':
+      return new RpcError(
+        INTERNAL_ERROR,
+        'There is no room for another task; cancel one, or try again later',
+      )
+    case 'failed':
+      return notStored()
+  }
 }
 
 export function notStored(): RpcError {

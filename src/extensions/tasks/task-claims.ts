@@ -1,8 +1,9 @@
 import { revisions } from '../../protocol/revisions/index.js'
 import { describeIssues } from '../../schema/standard.js'
 import { ServedCall } from '../../server/call.js'
-import { runTool } from '../../server/features/tools.js'
+import { runWrapped } from '../../server/features/tools.js'
 import type { ClaimedTask } from '../../stores/task-store.js'
+import { TASKS } from './task-name.js'
 import { nameInLogs } from './task-id.js'
 import { UNREADABLE } from './task-codec.js'
 import { definitionOf, retryDelayOf, taskOptionsOf } from './task-options.js'
@@ -13,6 +14,9 @@ import type { RunnerOptions, TaskRunner } from './task-runner.js'
 
 /** Milliseconds after which a store that has failed is asked again for tasks. */
 const AGAIN = 5000
+
+const NO_ROOM =
+  'The task could not be run: it has reached its limit of bytes, or the limits of the store'
 
 /** Runs tasks that are stored: queued ones, those that have their answers, and those that were interrupted. */
 export class TaskClaims {
@@ -111,14 +115,14 @@ export class TaskClaims {
       return retried === 0
         ? 'The server was restarted while the task was running'
         : `The server was restarted while the task was running, also when it was run again (${retried} times)`
-    await this.#interrupt(name, state.attempt)
+    if (!(await this.#interrupt(name, state.attempt))) return NO_ROOM
     this.#later(delay, () => void this.#enqueue(name, state.attempt))
     return undefined
   }
 
-  /** Ends a run that may still be running elsewhere: from now on it can write nothing. */
-  async #interrupt(name: string, attempt: number): Promise<void> {
-    await this.#runner.writes.until(() =>
+  /** Ends a run that may still be running elsewhere: from now on it can write nothing. Returns false if there is no room to store that. */
+  async #interrupt(name: string, attempt: number): Promise<boolean> {
+    const changed = await this.#runner.writes.until(() =>
       this.#options.records.change(name, (state) =>
         isTerminal(state) || !state.started || state.attempt !== attempt
           ? undefined
@@ -129,22 +133,25 @@ export class TaskClaims {
                 retried: (state.retried ?? 0) + 1,
                 statusMessage: 'The server was restarted; the task is run again',
               },
+              note: true,
             },
       ),
     )
+    return changed !== 'full'
   }
 
   /** Lets a task be claimed that was interrupted. */
   async #enqueue(name: string, attempt: number): Promise<void> {
     const { records, report } = this.#options
     try {
-      await this.#runner.writes.until(() =>
+      const changed = await this.#runner.writes.until(() =>
         records.change(name, (state) =>
           isTerminal(state) || state.started || state.attempt !== attempt
             ? undefined
-            : { state, release: true },
+            : { state, release: true, note: true },
         ),
       )
+      if (changed === 'full') await this.#runner.fail(name, NO_ROOM)
       this.claim()
     } catch (error) {
       report({ level: 'error', message: 'A task could not be run again', error })
@@ -154,7 +161,7 @@ export class TaskClaims {
   /** Runs the handler of a stored task from the top, with its steps and answers; returns why it cannot. */
   async #runAgain(task: ClaimedTask, state: TaskState): Promise<string | undefined> {
     const { server, report, maxTaskBytes } = this.#options
-    const { name, expires } = task
+    const { name } = task
     const { origin, steps, answers } = restore(task.entries)
     const tool = server.tools.get(state.tool)
     const options = tool === undefined ? undefined : taskOptionsOf(tool.definition)
@@ -167,7 +174,9 @@ export class TaskClaims {
     if (checked.issues !== undefined)
       return `The arguments of ${state.tool} are no longer valid: ${describeIssues(checked.issues)}`
     const attempt = state.attempt + 1
-    if (!(await this.#begin(task, attempt))) return undefined
+    const begun = await this.#begin(task, attempt)
+    if (begun === 'full') return NO_ROOM
+    if (!begun) return undefined
     const run = new TaskRun(
       {
         id: nameInLogs(name),
@@ -178,6 +187,7 @@ export class TaskClaims {
         revision,
         trace: origin.trace,
         telemetry: server.telemetry,
+        arguments: origin.arguments,
         meta: origin.meta,
         maxBytes: maxTaskBytes,
         steps,
@@ -186,13 +196,19 @@ export class TaskClaims {
       },
       this.#runner.writerOf(name, attempt),
     )
-    const context = { server, call: new ServedCall(run), report, remote: origin.remote }
-    this.#runner.start(name, run, expires, () => runTool(tool, checked.value, context))
+    const context = {
+      server,
+      call: new ServedCall(run),
+      connection: { revision, caller: origin.client },
+      report,
+      remote: origin.remote,
+    }
+    this.#runner.start(task, run, () => runWrapped(tool, checked.value, context, TASKS))
     return undefined
   }
 
-  /** Marks a task as running. Returns false if it is not to be run: it was cancelled or has expired meanwhile. */
-  async #begin({ name, version }: ClaimedTask, attempt: number): Promise<boolean> {
+  /** Marks a task as running. Returns false if it is not to be run: it was cancelled or has expired meanwhile; `full` if there is no room to store that. */
+  async #begin({ name, version }: ClaimedTask, attempt: number): Promise<boolean | 'full'> {
     const run = crypto.randomUUID()
     let begun = false
     const changed = await this.#runner.writes.until(() =>
@@ -203,11 +219,12 @@ export class TaskClaims {
         begun = current === version
         // Somebody who has lost the claim has changed it meanwhile: it is claimed again, with all its entries.
         return begun
-          ? { state: { ...state, attempt, started: true, run } }
-          : { state, release: true }
+          ? { state: { ...state, attempt, started: true, run }, note: true }
+          : { state, release: true, note: true }
       }),
     )
-    return begun && (changed === 'changed' || changed === 'unchanged')
+    if (changed === 'full') return 'full'
+    return begun && changed !== 'unknown'
   }
 
   #later(milliseconds: number, run: () => void): void {

@@ -2,15 +2,18 @@ import { callHook, ignore } from '../../jsonrpc/hook.js'
 import { stringMemory } from '../../stores/bytes.js'
 import type { ClaimedTask, StoredTask, TaskStore } from '../../stores/task-store.js'
 import { TaskCodec } from './task-codec.js'
-import type { TaskEntry, TaskState } from './task-record.js'
+import type { TaskState } from './task-record.js'
 
 /** A change of a task; what is not given stays. */
 export interface RecordChange {
   readonly state: TaskState
-  readonly append?: readonly TaskEntry[]
+  /** Each the JSON of a `TaskEntry`. */
+  readonly append?: readonly string[]
   readonly runnable?: boolean
   readonly clear?: boolean
   readonly release?: boolean
+  /** Whether the runner has to note something: there is always room for that, in addition to what the task may have. */
+  readonly note?: boolean
 }
 
 /** A store has thrown or rejected: the change may be tried again. */
@@ -20,6 +23,12 @@ export class StoreError extends Error {
 
 /** How often a change is tried again because somebody else has changed the task. */
 const ATTEMPTS = 100
+
+/**
+ * Bytes that every task may have in addition, for what the runner notes in its state: the name of its run, how often it
+ * was interrupted, and a status message that says so. Sealed, they are a third longer.
+ */
+const NOTES = 1024
 
 /** Reads and writes the states of tasks in a store, and limits their size. */
 export class TaskRecords {
@@ -52,18 +61,18 @@ export class TaskRecords {
       : { state, entries: opened }
   }
 
-  /** Stores a new task; returns false if there is no room. */
+  /** Stores a new task. `large`: it is larger than a task may be; `full`: the store has no room for it. */
   async create(
     task: Pick<StoredTask, 'name' | 'owner' | 'expires'> & { claimed: boolean },
     state: TaskState,
     entries: readonly string[],
-  ): Promise<boolean> {
+  ): Promise<'created' | 'large' | 'full'> {
     const written = await this.codec.writeEntries(task.name, entries)
     const bytes = memoryOf(written)
     const text = await this.codec.writeState(task.name, { ...state, bytes })
-    if (bytes + stringMemory(text) > this.#maxBytes) return false
+    if (bytes + stringMemory(text) > this.#maxBytes) return 'large'
     const stored = { ...task, runnable: true, state: text, entries: written }
-    return await attempt(() => this.store.create(stored))
+    return (await attempt(() => this.store.create(stored))) ? 'created' : 'full'
   }
 
   /** Changes a task as `next` says, which returns undefined to leave it as it is. Throws a `StoreError` if the store fails. */
@@ -77,14 +86,14 @@ export class TaskRecords {
       const change = next(await this.codec.readState(name, stored.state), stored.version)
       if (change === undefined) return 'unchanged'
       const { state, append = [], runnable = stored.runnable } = change
-      const { clear = false, release = false } = change
-      const texts = append.map((entry) => JSON.stringify(entry))
-      const entries = await this.codec.writeEntries(name, texts)
+      const { clear = false, release = false, note = false } = change
+      const entries = await this.codec.writeEntries(name, append)
       const bytes = clear ? 0 : state.bytes + memoryOf(entries)
       // The clock may have been set back.
       const updatedAt = Math.max(Date.now(), state.updatedAt)
       const text = await this.codec.writeState(name, { ...state, bytes, updatedAt })
-      if (bytes + stringMemory(text) > this.#maxBytes) return 'full'
+      const limit = note ? this.#maxBytes + NOTES : this.#maxBytes
+      if (bytes + stringMemory(text) > limit) return 'full'
       const written = { state: text, runnable, append: entries, clear, release }
       const outcome = await attempt(() => this.store.change(name, stored.version, written))
       if (outcome !== 'conflict') return outcome

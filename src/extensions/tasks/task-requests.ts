@@ -1,7 +1,7 @@
 import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import type { Caller } from '../../server/call.js'
-import { full, notStored } from './task-calls.js'
+import { notStored } from './task-calls.js'
 import { UNREADABLE } from './task-codec.js'
 import type { TaskClaims } from './task-claims.js'
 import { isTaskId, nameOf, ownerOf, unknownTask } from './task-id.js'
@@ -43,13 +43,14 @@ export class TaskRequests {
     const write = this.#records.change(name, (state) => {
       if (state.status !== 'input_required' || state.unreadable === true) return undefined
       const open = new Map(Object.entries(state.open))
-      const append: TaskEntry[] = []
+      const append: string[] = []
       for (const [wireKey, response] of Object.entries(responses)) {
         const question = open.get(wireKey)
         // Unknown and answered keys are ignored.
         if (question === undefined) continue
         open.delete(wireKey)
-        append.push({ answer: question.key, digest: question.digest, response })
+        const { key: answer, digest } = question
+        append.push(JSON.stringify({ answer, digest, response } satisfies TaskEntry))
       }
       if (append.length === 0) return undefined
       const answered = open.size === 0
@@ -60,7 +61,7 @@ export class TaskRequests {
         runnable: answered,
       }
     })
-    if ((await acknowledged(write)) === 'full') throw full()
+    if ((await acknowledged(write)) === 'full') throw noRoomForAnswers()
     this.#claims.claim()
   }
 
@@ -108,6 +109,13 @@ function notRead(): RpcError {
   return new RpcError(
     INTERNAL_ERROR,
     'The task could not be read, because the store of tasks has failed; try again later',
+  )
+}
+
+function noRoomForAnswers(): RpcError {
+  return new RpcError(
+    INTERNAL_ERROR,
+    'There is no room for the answers with the task; answer with less, or cancel the task',
   )
 }
 

@@ -1,5 +1,7 @@
+import { estimateMemory } from '../../jsonrpc/budget.js'
 import type { HttpRequest } from '../../jsonrpc/channel.js'
 import { RpcError } from '../../jsonrpc/errors.js'
+import { ignore } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import type { Id, Params } from '../../jsonrpc/message.js'
 import { truncate } from '../../jsonrpc/truncate.js'
@@ -18,12 +20,15 @@ import type { Recorded } from '../../server/asking/steps.js'
 const STATUS_INTERVAL = 1000
 const MAX_STATUS = 1000
 
-/** What a run writes to its task. Each throws if the task has ended meanwhile, or has no room. */
+/** Bytes of a run itself, at least. */
+const RUN = 6144
+
+/** What a run writes to its task: entries are JSON. Each throws if the task has ended meanwhile, or has no room. */
 export interface TaskWriter {
-  append(entries: readonly TaskEntry[], signal: AbortSignal): Promise<void>
+  append(entries: readonly string[], signal: AbortSignal): Promise<void>
   park(
     questions: Suspension['questions'],
-    entries: readonly TaskEntry[],
+    entries: readonly string[],
     signal: AbortSignal,
   ): Promise<void>
   status(message: string): Promise<void>
@@ -39,6 +44,7 @@ export interface TaskRunOptions {
   /** The trace context of the call that the task was created by. */
   readonly trace: Carrier | undefined
   readonly telemetry: Observer | undefined
+  readonly arguments: unknown
   readonly meta: Readonly<Record<string, unknown>>
   /** Maximum bytes of a step. */
   readonly maxBytes: number
@@ -75,6 +81,10 @@ export class TaskRun implements CallEnvironment {
   #statusAt = 0
   #expiry: ReturnType<typeof setTimeout> | undefined
   #ended = false
+  /** About how many bytes it keeps in memory. */
+  bytes = RUN
+  /** Called when it no longer has its task, because it was aborted or has parked it; its handler may still run. */
+  left: () => void = ignore
   /** Whether it has parked its task: it will be run again with the answers. */
   parked = false
 
@@ -85,13 +95,18 @@ export class TaskRun implements CallEnvironment {
     this.attempt = options.attempt
     this.revision = options.revision
     this.client = options.client
-    this.params = { _meta: options.meta }
+    this.params = { name: options.tool, arguments: options.arguments, _meta: options.meta }
     this.#stored = new Set(Object.keys(options.steps))
     this.#handing = Promise.resolve(task)
   }
 
   observe(activity: Activity): Observed | undefined {
     return this.#options.telemetry?.begin(activity, this.#options.report)
+  }
+
+  /** Counts what the task was created or claimed with, or what the run has recorded. */
+  holds(entries: readonly string[]): void {
+    for (const entry of entries) this.bytes += estimateMemory(entry)
   }
 
   /** Observes the run as that of a task. */
@@ -145,6 +160,7 @@ export class TaskRun implements CallEnvironment {
   abort(reason: unknown): void {
     this.#clearTimers()
     this.#controller.abort(reason)
+    this.left()
   }
 
   /** Aborts the run at a time, in milliseconds since 1970. */
@@ -235,7 +251,9 @@ export class TaskRun implements CallEnvironment {
     const outcome = Object.hasOwn(steps, step) ? steps[step] : undefined
     if (task === undefined || outcome === undefined || this.#stored.has(step)) return
     this.#stored.add(step)
-    const appended = task.append([{ step, outcome }], this.signal)
+    const entry = entryOf({ step, outcome })
+    this.holds([entry])
+    const appended = task.append([entry], this.signal)
     this.#appends = Promise.allSettled([this.#appends, appended])
     try {
       await appended
@@ -253,14 +271,16 @@ export class TaskRun implements CallEnvironment {
     if (suspension instanceof RpcError) throw suspension
     // It may be run again as soon as it is parked.
     await this.#appends
-    const missing: TaskEntry[] = []
+    const missing: string[] = []
     for (const [step, outcome] of Object.entries(suspension.steps))
       if (!this.#stored.has(step)) {
         this.#stored.add(step)
-        missing.push({ step, outcome })
+        missing.push(entryOf({ step, outcome }))
       }
+    this.holds(missing)
     await task.park(suspension.questions, missing, this.signal)
     this.parked = true
+    this.left()
     return true
   }
 
@@ -282,4 +302,8 @@ export class TaskRun implements CallEnvironment {
     clearTimeout(this.#expiry)
     clearTimeout(this.#statusTimer)
   }
+}
+
+function entryOf(entry: TaskEntry): string {
+  return JSON.stringify(entry)
 }

@@ -2,7 +2,7 @@ import { withTimeout } from '../../jsonrpc/deadline.js'
 import { INTERNAL_ERROR, RpcError, withCode } from '../../jsonrpc/errors.js'
 import { ignore, markHandled } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
-import { truncate } from '../../jsonrpc/truncate.js'
+import { truncate, truncateJson } from '../../jsonrpc/truncate.js'
 import type { CallToolResult } from '../../protocol/model.js'
 import { addResultFields, projectCallResult } from '../../protocol/revisions/project.js'
 import { nextTurn } from '../../runtime.js'
@@ -10,10 +10,12 @@ import { Suspended } from '../../server/ask.js'
 import type { Suspension } from '../../server/asking/ask-by-result.js'
 import type { InternalServer } from '../../server/context.js'
 import { stringMemory } from '../../stores/bytes.js'
+import type { ClaimedTask } from '../../stores/task-store.js'
 import { nameInLogs } from './task-id.js'
 import { type OpenQuestion, type TaskState, isTerminal } from './task-record.js'
 import { type RecordChange, StoreError, type TaskRecords } from './task-records.js'
 import type { TaskRun, TaskWriter } from './task-run.js'
+import { TaskSlots } from './task-slots.js'
 import { WriteRetries } from './write-retries.js'
 
 /** How long handlers may take to end when the server stops, in milliseconds. */
@@ -24,6 +26,9 @@ const MAX_MESSAGE = 500
 const MAX_UNSTORED = 16 * 1024 * 1024
 
 export type Outcome = { readonly result: CallToolResult } | { readonly thrown: unknown }
+
+/** A task that is run: `entries` are what it was stored with. */
+export type StartedTask = Pick<ClaimedTask, 'name' | 'expires' | 'entries'>
 
 type Ending = Pick<TaskState, 'status' | 'statusMessage' | 'result' | 'error'>
 
@@ -50,6 +55,7 @@ export class TaskRunner {
   readonly #stopping = new AbortController()
   readonly writes: WriteRetries
   #draining = false
+  readonly #slots: TaskSlots
   /** Runs that are about to start. */
   #starting = 0
   /** Bytes of results that wait to be stored. */
@@ -60,6 +66,7 @@ export class TaskRunner {
   constructor(options: RunnerOptions) {
     this.#options = options
     this.#records = options.records
+    this.#slots = new TaskSlots(options.concurrency, options.report)
     this.writes = new WriteRetries(this.#stopping.signal, options.report)
     this.#unsubscribe = options.records.subscribe(
       (name) => void markHandled(this.#changed(name)),
@@ -88,7 +95,7 @@ export class TaskRunner {
   /** How many more handlers may run. */
   get room(): number {
     if (this.#draining) return 0
-    return this.#options.concurrency - this.#runs.size - this.#starting
+    return this.#slots.free - this.#starting
   }
 
   /** Creates something that will run, and counts it as running meanwhile. */
@@ -114,21 +121,21 @@ export class TaskRunner {
     const changed = await this.#records.change(name, (state) =>
       isTerminal(state) || state.status === 'input_required'
         ? undefined
-        : { state: { ...state, statusMessage, started: false }, release: true },
+        : { state: { ...state, statusMessage, started: false }, release: true, note: true },
     )
+    if (changed !== 'changed') return false
     this.#runs.get(name)?.abort(new Error('The task is run again'))
-    if (changed === 'changed') this.onRoom()
-    return changed === 'changed'
+    this.onRoom()
+    return true
   }
 
   /** Marks a task as failed that cannot be run. */
   async fail(name: string, message: string): Promise<void> {
-    const error = { code: INTERNAL_ERROR, message }
-    await this.writes.until(() =>
-      this.#records.change(name, (state) =>
-        isTerminal(state)
-          ? undefined
-          : endedWith(state, { status: 'failed', statusMessage: message, error }),
+    await fitting(errorsOf({ code: INTERNAL_ERROR, message }), (ending) =>
+      this.writes.until(() =>
+        this.#records.change(name, (state) =>
+          isTerminal(state) ? undefined : endedWith(state, ending),
+        ),
       ),
     )
   }
@@ -190,12 +197,18 @@ export class TaskRunner {
 
   /** Runs the handler of a task until it ends or is parked. */
   start(
-    name: string,
+    { name, expires, entries }: StartedTask,
     run: TaskRun,
-    expires: number,
-    begin: (run: TaskRun) => CallToolResult | Promise<CallToolResult>,
+    begin: () => CallToolResult | Promise<CallToolResult>,
   ): void {
+    run.holds(entries)
     this.#runs.set(name, run)
+    this.#slots.take(run)
+    run.left = () => {
+      this.#slots.leave(run)
+      this.onRoom()
+    }
+    if (hasLeft(run)) run.left()
     run.expireAt(expires, () => run.abort(new Error('The task has expired')))
     // After the response: the client gets the id first.
     const running: Promise<void> = new Promise<void>((resolve) => nextTurn(resolve))
@@ -208,6 +221,7 @@ export class TaskRunner {
         run.close()
         this.#running.delete(running)
         if (this.#runs.get(name) === run) this.#runs.delete(name)
+        this.#slots.end(run)
         this.onRoom()
       })
     this.#running.add(running)
@@ -216,13 +230,13 @@ export class TaskRunner {
   async #run(
     name: string,
     run: TaskRun,
-    begin: (run: TaskRun) => CallToolResult | Promise<CallToolResult>,
+    begin: () => CallToolResult | Promise<CallToolResult>,
   ): Promise<Outcome> {
     // The server may have stopped meanwhile: a tool that is not begun has an empty result, which is not that of the task.
     if (run.signal.aborted) return { thrown: run.signal.reason }
     const observed = run.observeTask(nameInLogs(name))
-    if (observed === undefined) return await settle(() => begin(run))
-    const outcome = await settle(() => observed.run(() => begin(run)))
+    if (observed === undefined) return await settle(begin)
+    const outcome = await settle(() => observed.run(begin))
     observed.end(observedOutcome(run, outcome))
     return outcome
   }
@@ -244,7 +258,14 @@ export class TaskRunner {
   }
 
   async #endCompleted(name: string, run: TaskRun, returned: CallToolResult): Promise<void> {
-    const { server, report, maxTaskBytes } = this.#options
+    const { server, maxTaskBytes } = this.#options
+    const type = resultTypeOf(returned)
+    if (type !== 'complete')
+      return await this.#endUnfit(
+        name,
+        run,
+        `The result of a task must be complete, but an extension has returned the resultType ${truncateJson(type)}`,
+      )
     const projected = projectCallResult(run.revision, returned)
     const result = addResultFields(run.revision, projected, server.info, undefined)
     const ending: Ending = { status: 'completed', statusMessage: undefined, result }
@@ -267,7 +288,12 @@ export class TaskRunner {
     }
     if (ended !== 'full') return
     const message = `The result is too large to be stored with its task: at most ${maxTaskBytes} bytes, within the limits of the store`
-    report({ level: 'error', message, id: run.id })
+    await this.#endUnfit(name, run, message)
+  }
+
+  /** The result cannot be that of a task. */
+  async #endUnfit(name: string, run: TaskRun, message: string): Promise<void> {
+    this.#options.report({ level: 'error', message, id: run.id })
     await this.#endFailed(name, run, { code: INTERNAL_ERROR, message })
   }
 
@@ -276,14 +302,9 @@ export class TaskRunner {
     run: TaskRun,
     error: NonNullable<TaskState['error']>,
   ): Promise<void> {
-    const { code, message } = error
-    const statusMessage = truncate(message, MAX_MESSAGE)
-    const end = (described: NonNullable<TaskState['error']>) =>
-      this.writes.until(
-        () => this.#end(name, run, { status: 'failed', statusMessage, error: described }),
-        run.signal,
-      )
-    if ((await end(error)) === 'full') await end({ code, message: statusMessage })
+    await fitting(errorsOf(error), (ending) =>
+      this.writes.until(() => this.#end(name, run, ending), run.signal),
+    )
   }
 
   #end(name: string, run: TaskRun, ending: Ending) {
@@ -306,8 +327,8 @@ export class TaskRunner {
   /** Another process may have cancelled a task that runs here or have taken it over, or one can be claimed. */
   async #changed(name: string): Promise<void> {
     const run = this.#runs.get(name)
-    if (run === undefined) return this.onRoom()
-    if (!run.open || run.parked) return
+    if (run === undefined || hasLeft(run)) return this.onRoom()
+    if (!run.open) return
     const state = await this.#records.get(name)
     if (state === undefined || isTerminal(state))
       run.abort(withCode('CANCELLED', new Error('The task has ended')))
@@ -319,6 +340,11 @@ export class TaskRunner {
     this.onRoom()
     await Promise.all([...this.#runs.keys()].map((name) => this.#changed(name)))
   }
+}
+
+/** Whether a run no longer has its task, although its handler may still run. */
+function hasLeft({ parked, signal }: TaskRun): boolean {
+  return parked || signal.aborted
 }
 
 /** Whether a run may write to its task: it has not ended, and no other run has begun or is due. */
@@ -335,6 +361,31 @@ function observedOutcome({ parked, signal }: TaskRun, outcome: Outcome) {
 
 function isComplete(outcome: Outcome): boolean {
   return 'result' in outcome && outcome.result.isError !== true
+}
+
+/** What an extension may have put into a result. */
+function resultTypeOf(result: object): unknown {
+  return 'resultType' in result ? (result.resultType ?? 'complete') : 'complete'
+}
+
+/** How a task fails, from the complete error to one that every store has room for. */
+function errorsOf(error: NonNullable<TaskState['error']>): readonly Ending[] {
+  const { code } = error
+  const statusMessage = truncate(error.message, MAX_MESSAGE)
+  const short = 'The task has failed; there is no room for the reason'
+  return [
+    { status: 'failed', statusMessage, error },
+    { status: 'failed', statusMessage, error: { code, message: statusMessage } },
+    { status: 'failed', statusMessage: short, error: { code, message: short } },
+  ]
+}
+
+/** Ends a task with the first ending that it has room for. */
+async function fitting(
+  endings: readonly Ending[],
+  end: (ending: Ending) => Promise<string>,
+): Promise<void> {
+  for (const ending of endings) if ((await end(ending)) !== 'full') return
 }
 
 function endedWith(state: TaskState, ending: Ending): RecordChange {

@@ -54,6 +54,7 @@ export function tasks(options: TasksOptions = {}): Extension {
     id: TASKS,
     revisions: TASK_REVISIONS,
     resultTypes: ['task'],
+    outermost: true,
     toolFields: { task: checkTaskOptions },
     methods: {
       'tasks/get': {

@@ -1,4 +1,5 @@
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
+import { onAbort } from '../../jsonrpc/on-abort.js'
 import { StoreError } from './task-records.js'
 
 /** Milliseconds between two attempts to write; they double up to the slowest. */
@@ -51,10 +52,10 @@ function pause(milliseconds: number, signals: readonly AbortSignal[]): Promise<v
   return new Promise((resolve) => {
     const end = () => {
       clearTimeout(timer)
-      for (const signal of signals) signal.removeEventListener('abort', end)
+      for (const unlisten of listening) unlisten()
       resolve()
     }
     const timer = setTimeout(end, milliseconds)
-    for (const signal of signals) signal.addEventListener('abort', end)
+    const listening = signals.map((signal) => onAbort(signal, end))
   })
 }

@@ -8,7 +8,7 @@ import { readRequestMeta } from '../../protocol/revisions/request-meta.js'
 import { type Issue, MAX_ISSUES, type Outcome, describeIssues } from '../../schema/standard.js'
 import type { Context, InternalServer } from '../context.js'
 import { Suspended } from '../ask.js'
-import { ServedCall } from '../call.js'
+import type { ClientOfCall } from '../extensions.js'
 import { isToolError } from '../tool-error.js'
 import { callerOf } from '../lifecycle.js'
 import { ToolSlot } from '../tool-slot.js'
@@ -88,19 +88,20 @@ function runIfValid(
     : invalidArguments(tool, outcome.issues, context)
 }
 
-function runWrapped(
+/** Runs a tool within the wrappers of the extensions: of all, or of those that are inside the one that runs it elsewhere. */
+export function runWrapped(
   tool: ServedTool,
   input: unknown,
-  context: Context,
+  context: ToolContext & { readonly connection: ClientOfCall },
+  inside?: string,
 ): CallToolResult | Promise<CallToolResult> {
   const { server, call, connection, report, remote } = context
   if (server.extensions === undefined) return runTool(tool, input, context)
+  const given = { tool: tool.definition, input, call, connection, remote }
   return server.extensions.call(
-    { tool: tool.definition, input, call, connection, remote },
-    (environment) => {
-      if (environment === undefined) return runTool(tool, input, context)
-      return runTool(tool, input, { server, call: new ServedCall(environment), report, remote })
-    },
+    given,
+    (own) => runTool(tool, input, own === call ? context : { server, call: own, report, remote }),
+    inside,
   )
 }
 
@@ -120,7 +121,7 @@ function invalidArguments(
 }
 
 /** What running a tool needs; no connection is part of it. */
-export type ToolContext = Pick<Context, 'server' | 'call' | 'report' | 'remote'>
+type ToolContext = Pick<Context, 'server' | 'call' | 'report' | 'remote'>
 
 /** Runs a tool with valid arguments. */
 export function runTool(

@@ -1,3 +1,6 @@
+import { ignore } from '../../../jsonrpc/hook.js'
+import { onAbort } from '../../../jsonrpc/on-abort.js'
+
 /** What the promise becomes; rejects when the signal fires, also where the promise never settles. */
 export function untilAborted<Value>(
   promise: PromiseLike<Value>,
@@ -5,13 +8,13 @@ export function untilAborted<Value>(
 ): Promise<Value> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(new Error('The request was aborted'))
-    const settled = () => signal.removeEventListener('abort', abort)
+    let settled: () => void = ignore
     promise.then(
       (value) => (settled(), resolve(value)),
       (error: unknown) => (settled(), reject(error)),
     )
     if (signal.aborted) abort()
-    else signal.addEventListener('abort', abort)
+    else settled = onAbort(signal, abort)
   })
 }
 

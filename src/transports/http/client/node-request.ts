@@ -1,6 +1,7 @@
 import type { Agent, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { onAbort } from '../../../jsonrpc/on-abort.js'
 import { type HttpResponse, type SendRequest, UnexpectedResponseError } from './http-request.js'
 import { type Proxy, proxyOf, tunnel } from './node-proxy.js'
 import { InvalidBodyError } from './response-body.js'
@@ -78,8 +79,7 @@ export function nodeRequest(
           : (secure ? https : http).request(url, { agent, method, headers: all }, respond)
       // Not the `signal` option: it could destroy a connection that is already used by another request.
       const abort = () => (response ?? request).destroy(new Error('The request was aborted'))
-      signal.addEventListener('abort', abort, { once: true })
-      request.on('close', () => signal.removeEventListener('abort', abort))
+      request.on('close', onAbort(signal, abort))
       request.on('error', reject)
       // Without a listener, Node would neither respond nor fail.
       request.on('upgrade', (_message, socket) => {
