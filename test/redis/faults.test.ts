@@ -115,6 +115,7 @@ describe.skipIf(!canStartRedis)('Redis', () => {
     await until(async () => expect((await ask(client, b.url)).json).toMatchObject(said('b')))
     // The first renewal that Redis gets now is one whose reply nobody reads.
     proxy.set('pass')
+    await until(async () => expect((await initialize(a.url)).status).toBe(200))
     const answer = await until(async () => {
       const got = await ask(client)
       expect(got.status).toBe(200)
@@ -122,7 +123,6 @@ describe.skipIf(!canStartRedis)('Redis', () => {
     })
     expect(answer.json).toMatchObject(said('b'))
     await own.ended()
-    expect(a.sessions).toBe(0)
   }, 60_000)
 
   it('may be slow: everything takes longer', async () => {

@@ -1,7 +1,7 @@
 import { createClient } from 'redis'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { extension } from '../../src/extensions.js'
-import { httpHandler, nodeHandler } from '../../src/http.js'
+import { type ListenOptions, httpHandler, nodeHandler } from '../../src/http.js'
 import { createServer, tool } from '../../src/index.js'
 import { redis as redisStores } from '../../src/redis.js'
 import { InitializedSession } from '../http/caller.js'
@@ -91,7 +91,10 @@ describe.skipIf(!hasRedis)('processes that own sessions', () => {
     redis = await sharedServer()
   })
   afterAll(() => redis.stop())
-  afterEach(() => cluster.close())
+  afterEach(async () => {
+    vi.restoreAllMocks()
+    await cluster.close()
+  })
 
   /** A server, and what has happened to it. */
   function observed(name: string) {
@@ -125,13 +128,11 @@ describe.skipIf(!hasRedis)('processes that own sessions', () => {
   const ask = async (client: InitializedSession, url: string) =>
     (await client.at(url).request('tools/call', { name: 'where' })).json
 
-  it.each([
-    ['wait for its calls when they close', 20_000, ['completed', 'stopped']],
-    ['abort its calls when the deadline of close has passed', 0, ['aborted', 'stopped']],
-  ])('whose session was taken over %s', async (_, deadline, expected) => {
+  /** A session of `a` with a call in progress that `b` has taken over, as if `a` had been cut off. */
+  async function takenOver(options: ListenOptions = {}) {
     cluster = new Cluster(redis.url, newPrefix())
     const { server, gate, events } = observed('a')
-    const a = await cluster.start(server, {}, { lease: 3000, timeout: 2000 })
+    const a = await cluster.start(server, options, { lease: 3000, timeout: 2000 })
     const b = await cluster.start(observed('b').server)
     const client = await InitializedSession.open(a.url, NEWEST)
     const own = await client.listen()
@@ -142,13 +143,21 @@ describe.skipIf(!hasRedis)('processes that own sessions', () => {
       const key = `{${cluster.prefix}}:s:${client.session.slice(0, -20)}`
       const process = String(await command('HGET', key, 'o'))
       await until(async () => {
-        // As if it had been cut off.
         await command('DEL', `{${cluster.prefix}}:p:${process}`)
         expect(await ask(client, b.url)).toMatchObject(said('b'))
       })
     })
+    // Its client reconnects to the other one.
     await own.ended()
     expect(a.sessions).toBe(0)
+    return { a, b, client, call, gate, events }
+  }
+
+  it.each([
+    ['wait for its calls when they close', 20_000, ['completed', 'stopped']],
+    ['abort its calls when the deadline of close has passed', 0, ['aborted', 'stopped']],
+  ])('whose session was taken over %s', async (_, deadline, expected) => {
+    const { a, b, client, call, gate, events } = await takenOver()
     const closing = a.close(deadline)
     for (let count = 0; count < 5; count++)
       expect(await ask(client, b.url)).toMatchObject(said('b'))
@@ -158,6 +167,16 @@ describe.skipIf(!hasRedis)('processes that own sessions', () => {
     expect([await call.message()]).toMatchObject(
       deadline > 0 ? [said('waited')] : [{ error: { code: -32603 } }],
     )
+  })
+
+  it('whose session was taken over abort its calls without a client after the idle timeout', async () => {
+    const { a, call, events } = await takenOver({ limits: { sessionIdleTimeout: 5000 } })
+    call.disconnect()
+    await until(() => expect(a.openResponses).toBe(0))
+    expect(events).toEqual([])
+    const later = Date.now() + 60_000
+    vi.spyOn(Date, 'now').mockReturnValue(later)
+    await until(() => expect(events).toEqual(['aborted']))
   })
 
   it('are not disturbed by an endpoint that fails to start with the same stores', async () => {

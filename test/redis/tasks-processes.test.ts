@@ -256,8 +256,8 @@ describe.skipIf(!canStartRedis)('processes that share tasks', () => {
   it('end when they are closed, also without Redis', async () => {
     const own = await RedisServer.start()
     try {
-      const process = start({}, LEASE, own.url)
-      const { result } = await process.request('tools/call', { name: 'tick', arguments: {} })
+      const process = start({ exit: false }, 8000, own.url)
+      const { result } = await process.request('tools/call', { name: 'endless', arguments: {} })
       expect(result?.taskId).toBeDefined()
       await own.kill()
       await process.stop()

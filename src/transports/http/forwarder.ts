@@ -41,7 +41,7 @@ const MIN_SILENCE = 45_000
 const NOT_CONNECTED =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused)$/
 
-/** Maximum milliseconds for the last responses of a process that is shutting down and has released its lease. */
+/** Milliseconds for the last responses of a process that is shutting down and has released its lease. */
 const LAST_RESPONSES = 2000
 
 interface Forward {
