@@ -1,5 +1,6 @@
 import { checkNames } from '../schema/names.js'
 import type { Server } from '../server/server.js'
+import type { Endpoint } from '../transports/http/endpoint.js'
 import { type NodeHandler, nodeHandlerOf } from '../transports/http/node-handler.js'
 import { UnsentResponses } from '../transports/http/node-context.js'
 import { type HttpHandler, webContext } from '../transports/http/web-context.js'
@@ -20,8 +21,7 @@ const FETCH_KEEP_ALIVE = 4000
 export function httpHandler(server: Server, options: HttpHandlerOptions = {}): HttpHandler {
   checkNames('httpHandler', options, HANDLER_NAMES)
   const { path, keepAlive = FETCH_KEEP_ALIVE } = options
-  const endpoint = createEndpoint(server, { ...options, keepAlive }, { path })
-  endpoint.start(undefined)
+  const endpoint = createStarted(server, { ...options, keepAlive }, path)
   const handle = (request: Request) => {
     const { context, response } = webContext(request)
     endpoint.handle(context)
@@ -35,8 +35,23 @@ export function nodeHandler(server: Server, options: HttpHandlerOptions = {}): N
   checkNames('nodeHandler', options, HANDLER_NAMES)
   const { path, limits, log = standardError } = options
   if (path !== undefined) checkPath('nodeHandler', path)
-  const endpoint = createEndpoint(server, { ...options, log }, { path })
-  endpoint.start(undefined)
+  const endpoint = createStarted(server, { ...options, log }, path)
   const unsentResponses = new UnsentResponses(limits?.unsentBytes ?? UNSENT_BYTES)
   return nodeHandlerOf(endpoint, unsentResponses, DRAIN_TIMEOUT)
+}
+
+function createStarted(
+  server: Server,
+  options: HttpHandlerOptions,
+  path: string | undefined,
+): Endpoint {
+  const endpoint = createEndpoint(server, options, { path })
+  try {
+    endpoint.start(undefined)
+  } catch (error) {
+    // Stops the extensions.
+    void endpoint.close(0)
+    throw error
+  }
+  return endpoint
 }

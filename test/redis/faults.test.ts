@@ -98,6 +98,33 @@ describe.skipIf(!canStartRedis)('Redis', () => {
     60_000,
   )
 
+  it('may get late what was sent on a connection that was given up: a process notices that its session was taken over', async () => {
+    const server = await startRedis()
+    const proxy = await startProxy(server)
+    const cluster = newCluster(server.url, { lease: 20_000 })
+    const short = { lease: 2000, timeout: 700 }
+    const a = await cluster.start(where('a'), { url: proxy.url }, short)
+    const b = await cluster.start(where('b'))
+    const client = await opened(a.url)
+    const own = await until(async () => {
+      const stream = await client.listen()
+      expect(stream.status).toBe(200)
+      return stream
+    })
+    proxy.set('late')
+    await until(async () => expect((await ask(client, b.url)).json).toMatchObject(said('b')))
+    // The first renewal that Redis gets now is one whose reply nobody reads.
+    proxy.set('pass')
+    await until(async () => expect((await initialize(a.url)).status).toBe(200))
+    const answer = await until(async () => {
+      const got = await ask(client)
+      expect(got.status).toBe(200)
+      return got
+    })
+    expect(answer.json).toMatchObject(said('b'))
+    await own.ended()
+  }, 60_000)
+
   it('may be slow: everything takes longer', async () => {
     const server = await startRedis()
     const proxy = await startProxy(server)

@@ -128,6 +128,42 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
     expect(checked).toHaveBeenCalled()
   })
 
+  it.each([
+    [
+      'wait for a process whose lease was lost with the data of Redis',
+      [false],
+      said('waited at a'),
+    ],
+    [
+      'give up a process without a lease',
+      [false, false],
+      { error: { message: expect.stringContaining('may have run') as string } },
+    ],
+  ])('%s', async (_, alive, expected) => {
+    newCluster()
+    const gate = new Gate()
+    const a = await cluster.start(where('a', gate))
+    const stores = redisStores(createClient({ url: redis.url }), {
+      prefix: cluster.prefix,
+      address: '127.0.0.1',
+      key: KEY,
+      lease: 200,
+      timeout: 2000,
+    })
+    const { ownership } = stores.sessions
+    if (ownership === undefined) throw new Error('sessions are not shared')
+    // It is asked twice before a process is given up; the third time, this one was not.
+    const answers = [...alive, true]
+    vi.spyOn(ownership, 'isAlive').mockImplementation(() => {
+      if (answers.length === 0) gate.open('a')
+      return Promise.resolve(answers.shift() ?? true)
+    })
+    const b = await cluster.start(where('b'), { stores })
+    const session = await InitializedSession.open(a.url, NEWEST)
+    const { json } = await session.at(b.url).request('tools/call', { name: 'wait' })
+    expect(json).toMatchObject(expected)
+  })
+
   it('end connections while they shut down, so that a load balancer does not use them again', async () => {
     newCluster()
     const a = await cluster.start(where('a'))

@@ -116,8 +116,8 @@ describe.skipIf(!canStartRedis)('processes that share tasks', () => {
     started.clear()
     rmSync(folder, { recursive: true, force: true })
   })
-  const start = (plan: object = {}, lease = LEASE) => {
-    const args = [redis.url, prefix, String(lease), ledger, JSON.stringify(plan)]
+  const start = (plan: object = {}, lease = LEASE, url = redis.url) => {
+    const args = [url, prefix, String(lease), ledger, JSON.stringify(plan)]
     const made = new ServerProcess(args)
     started.add(made)
     return made
@@ -252,6 +252,19 @@ describe.skipIf(!canStartRedis)('processes that share tasks', () => {
     },
     120_000 + KILLS * 10_000,
   )
+
+  it('end when they are closed, also without Redis', async () => {
+    const own = await RedisServer.start()
+    try {
+      const process = start({ exit: false }, 8000, own.url)
+      const { result } = await process.request('tools/call', { name: 'endless', arguments: {} })
+      expect(result?.taskId).toBeDefined()
+      await own.kill()
+      await process.stop()
+    } finally {
+      await own.stop()
+    }
+  }, 60_000)
 
   it('take over from one that is paused, which can write nothing when it continues', async () => {
     const [a, b] = [start({}, 600), start({}, 600)]

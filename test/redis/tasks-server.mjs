@@ -2,6 +2,7 @@
 //
 //   {"kill": METHOD, "at": N, "phase": PHASE}   kills the process (SIGKILL) in the Nth call of a method of the store:
 //                                               before the command is sent, when it is sent, or after its reply
+//   {"exit": false}                             ends only when nothing is left to do
 //   {}                                          does nothing
 import { appendFileSync } from 'node:fs'
 import { createClient } from 'redis'
@@ -12,7 +13,7 @@ import { tasks } from '../../dist/tasks.js'
 import { faultTools } from '../faults/tools.mjs'
 
 const [url, prefix, lease, ledger, plan] = process.argv.slice(2)
-const { kill, at = 1, phase } = JSON.parse(plan)
+const { kill, at = 1, phase, exit = true } = JSON.parse(plan)
 const { tasks: store } = redis(createClient({ url }), {
   prefix,
   lease: Number(lease),
@@ -71,4 +72,5 @@ await serveStdio(
       }),
     ],
   }),
+  { exit },
 )

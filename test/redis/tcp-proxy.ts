@@ -4,10 +4,12 @@ import { type Server, type Socket, connect, createServer } from 'node:net'
  * - pass: forwards everything
  * - delay: forwards everything, later
  * - hold: forwards nothing, in both directions, and keeps connections open (a black hole)
+ * - late: as `hold`, but requests are delivered when the mode changes, also those of connections that their client has
+ *   closed meanwhile, since TCP goes on sending
  * - lose replies: forwards requests, and no replies
  * - refuse: resets connections, old and new ones
  */
-type Mode = 'pass' | 'delay' | 'hold' | 'lose replies' | 'refuse'
+type Mode = 'pass' | 'delay' | 'hold' | 'late' | 'lose replies' | 'refuse'
 
 /** Milliseconds. */
 const DELAY = 100
@@ -17,6 +19,8 @@ export class TcpProxy {
   readonly port: number
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
+  /** What is done when the mode `late` ends. */
+  readonly #late: (() => void)[] = []
   #mode: Mode = 'pass'
   /** Number of connections so far. */
   connections = 0
@@ -47,6 +51,7 @@ export class TcpProxy {
    */
   set(mode: Mode): void {
     this.#mode = mode
+    if (mode !== 'late') for (const deliver of this.#late.splice(0)) deliver()
     if (mode === 'refuse') for (const socket of this.#sockets) socket.resetAndDestroy()
   }
 
@@ -62,7 +67,7 @@ export class TcpProxy {
       return
     }
     const server = connect(target, '127.0.0.1')
-    this.#forward(client, server, ['pass', 'lose replies'])
+    this.#forward(client, server, ['pass', 'late', 'lose replies'])
     this.#forward(server, client, ['pass'])
     client.resume()
   }
@@ -75,6 +80,7 @@ export class TcpProxy {
     from.on('data', (chunk) => {
       hasLost ||= this.#mode !== 'delay' && !modes.includes(this.#mode)
       if (hasLost) return
+      if (this.#mode === 'late') return void this.#late.push(() => to.write(chunk))
       // Nothing overtakes what is delayed.
       if (this.#mode !== 'delay' && delayed === 0) return void to.write(chunk)
       delayed++
@@ -86,7 +92,8 @@ export class TcpProxy {
     from.on('error', () => {})
     from.on('close', () => {
       this.#sockets.delete(from)
-      to.destroy()
+      if (this.#mode === 'late') this.#late.push(() => to.end())
+      else to.destroy()
     })
   }
 }

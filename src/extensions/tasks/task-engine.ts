@@ -120,12 +120,15 @@ export class TaskEngine {
   async #stop({ runner, claims }: Running): Promise<void> {
     const { store } = this.records
     const { drain = 0 } = this.#serving.worker ?? {}
-    if (drain > 0) await runner.drain(drain)
-    await runner.stop(() => claims.stop())
-    // A store that does not answer must not keep the process from ending.
-    await withTimeout(CLOSE, Promise.resolve(store.release()))
-    // The server may be served again already.
-    if (this.#running === undefined) await withTimeout(CLOSE, Promise.resolve(store.close?.()))
+    // A store that fails, or does not answer, must not keep the process from ending.
+    try {
+      if (drain > 0) await runner.drain(drain)
+      await runner.stop(() => claims.stop())
+      await withTimeout(CLOSE, Promise.resolve(store.release()))
+    } finally {
+      // The server may be served again already.
+      if (this.#running === undefined) await withTimeout(CLOSE, Promise.resolve(store.close?.()))
+    }
   }
 
   #open(server: Server): void {

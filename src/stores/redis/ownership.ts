@@ -55,6 +55,7 @@ export class RedisOwnership implements SessionOwnership {
   /** By the clock of this process, when its lease ends. */
   #until = 0
   #renewing: Promise<boolean> | undefined
+  /** Whether the last renewal has failed. It may have been executed all the same, or may be later. */
   #failed = false
   #timer: ReturnType<typeof setTimeout> | undefined
   #closed = false
@@ -169,10 +170,12 @@ export class RedisOwnership implements SessionOwnership {
     const command = ['SET', key, this.#address, 'PX', whole(this.lease), 'GET']
     try {
       const before = asText(await this.#connection.command(command, key))
+      // The key may also have been missing when a renewal was executed whose reply nobody has read.
+      const hasLapsed = before === undefined || this.#failed || this.term === undefined
       // Counted from before the command: for others, the lease ends later.
       this.#until = sent + this.lease
-      if (before === undefined && ++this.#term > 1) this.#start?.lapsed()
       this.#failed = false
+      if (hasLapsed && ++this.#term > 1) this.#start?.lapsed()
     } catch (error) {
       if (!this.#failed)
         this.#start?.report({

@@ -41,7 +41,7 @@ const MIN_SILENCE = 45_000
 const NOT_CONNECTED =
   /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|EHOSTDOWN|ENETUNREACH|ENETDOWN|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused)$/
 
-/** Maximum milliseconds for the last responses of a process that is shutting down and has released its lease. */
+/** Milliseconds for the last responses of a process that is shutting down and has released its lease. */
 const LAST_RESPONSES = 2000
 
 interface Forward {
@@ -125,14 +125,15 @@ export class Forwarder {
   }
 
   async #abortLost(ownership: Pick<SessionOwnership, 'isAlive' | 'lease'>): Promise<void> {
-    const lost = new Set<string>()
-    for (const process of new Set(Array.from(this.#forwards, (each) => each.process))) {
-      // Where that cannot be told, it may still be alive.
-      if (!(await ownership.isAlive(process).catch(() => true))) lost.add(process)
-    }
-    if (lost.size === 0) return
-    const wait = Math.min(LAST_RESPONSES, ownership.lease)
+    const missing = await withoutLease(
+      ownership,
+      Array.from(this.#forwards, ({ process }) => process),
+    )
+    if (missing.size === 0) return
+    // If the store has lost its data, a process that is alive has a lease again by then.
+    const wait = Math.max(ownership.lease / 2, Math.min(LAST_RESPONSES, ownership.lease))
     await new Promise<void>((resolve) => unref(setTimeout(resolve, wait)))
+    const lost = await withoutLease(ownership, missing)
     for (const each of this.#forwards) if (lost.has(each.process)) each.abort(LEASE_ENDED)
   }
 
@@ -197,6 +198,17 @@ const SILENT = new Error('The other process has sent nothing for too long')
 const LEASE_ENDED = new Error('The lease of the other process has ended')
 /** Reasons to give up the other process, and not the client. */
 const LOST: ReadonlySet<unknown> = new Set([SILENT, LEASE_ENDED])
+
+/** Those of the processes that have no lease. Where that cannot be told, a process may still be alive. */
+async function withoutLease(
+  ownership: Pick<SessionOwnership, 'isAlive'>,
+  processes: Iterable<string>,
+): Promise<Set<string>> {
+  const found = new Set<string>()
+  for (const process of new Set(processes))
+    if (!(await ownership.isAlive(process).catch(() => true))) found.add(process)
+  return found
+}
 
 /** Ends an exchange with a process that sends nothing, not even keep-alives. */
 class Silence {

@@ -15,6 +15,7 @@ export class Ownership {
   readonly #ownership: SessionOwnership
   readonly #persistence: SessionPersistence
   readonly #report: (entry: LogEntry) => void
+  #started = false
 
   constructor(
     ownership: SessionOwnership,
@@ -28,6 +29,7 @@ export class Ownership {
 
   start(listening: { scheme: string; port: number } | undefined, lapsed: () => void): void {
     this.#ownership.start({ listening, report: this.#report, lapsed })
+    this.#started = true
   }
 
   /** Whether a session certainly belongs to this process; where not, it must be confirmed. */
@@ -85,8 +87,15 @@ export class Ownership {
     await withTimeout(timeout, released)
   }
 
-  close(): Promise<void> {
-    return this.#ownership.close()
+  /** Closes what this endpoint has started: another one may use the same stores. Never rejects. */
+  async close(): Promise<void> {
+    if (!this.#started) return
+    try {
+      await this.#ownership.close()
+    } catch (error) {
+      const message = 'The lease of this process could not be ended; it ends by itself'
+      this.#report({ level: 'warning', message, error })
+    }
   }
 
   /** A process that others cannot reach has no lease: it owns a session only while it serves a request. */

@@ -84,6 +84,8 @@ export class HttpSession implements Channel, SessionPort {
   /** Whether the state has changed since it was last stored. */
   #unsaved = false
   #retired = false
+  /** Called when it has left, if it was retired. */
+  #left = () => {}
 
   constructor(
     { id, owner, initialize, generation }: SessionFacts,
@@ -303,10 +305,14 @@ export class HttpSession implements Channel, SessionPort {
     this.leave()
   }
 
-  /** Ends the session in this process after its calls in progress; the stream that belongs to none of them ends now. */
-  retire(): void {
+  /**
+   * Ends the session in this process after its calls in progress, and calls `left` then; the stream that belongs to none
+   * of them ends now.
+   */
+  retire(left: () => void): void {
     this.superseded = true
     this.#retired = true
+    this.#left = left
     this.#streams.standalone.end()
     if (this.#exchanges.size === 0) this.leave()
   }
@@ -318,6 +324,7 @@ export class HttpSession implements Channel, SessionPort {
     this.#receiver?.closed()
     this.#streams.end()
     this.retained.close()
+    this.#left()
   }
 
   close(): Promise<void> {

@@ -50,6 +50,8 @@ export class Sessions {
   /** Undefined where no other process serves the same sessions at the same time. */
   readonly #ownership: Ownership | undefined
   readonly #all = new Map<string, HttpSession>()
+  /** Sessions that other processes have taken over, with calls in progress here. */
+  readonly #retired = new Set<HttpSession>()
   /** By id and principal, the sessions that are being restored. */
   readonly #restoring = new Map<string, Promise<Found>>()
   #timer: ReturnType<typeof setInterval> | undefined
@@ -183,9 +185,12 @@ export class Sessions {
   async close(deadline: number): Promise<void> {
     const end = Date.now() + deadline
     const left = () => Math.max(0, end - Date.now())
-    await Promise.all(Array.from(this.#all.values(), (session) => this.#handOver(session, left)))
+    await Promise.all([
+      ...Array.from(this.#all.values(), (session) => this.#handOver(session, left)),
+      ...Array.from(this.#retired, (session) => session.drain(left())),
+    ])
     this.#closed = true
-    for (const session of this.#all.values()) this.#leave(session)
+    for (const session of [...this.#all.values(), ...this.#retired]) this.#leave(session)
     if (this.#persistence !== undefined) await withTimeout(left(), this.#persistence.settled())
     if (this.#ownership !== undefined)
       await withTimeout(Math.max(left(), RELEASE_TIMEOUT), this.#ownership.close())
@@ -205,7 +210,7 @@ export class Sessions {
   #remove(session: HttpSession): void {
     // Another one may have the same id: restored at the same time.
     if (this.#all.get(session.id) === session) this.#all.delete(session.id)
-    if (this.#all.size > 0) return
+    if (this.#all.size + this.#retired.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
   }
@@ -222,6 +227,8 @@ export class Sessions {
       if (session.superseded) this.#leave(session)
       else if (session.lastUsed < since) void this.end(session)
     }
+    for (const session of this.#retired)
+      if (!session.busy && session.lastUsed < since) this.#leave(session)
   }
 
   /** Looks for a session of another process in the store. */
@@ -281,8 +288,12 @@ export class Sessions {
 
   /** Another process has the session: its calls here are completed, its client reconnects there. */
   #retire(session: HttpSession): void {
+    if (!session.closed) this.#retired.add(session)
     this.#remove(session)
-    session.retire()
+    session.retire(() => {
+      this.#retired.delete(session)
+      this.#remove(session)
+    })
   }
 
   /** Finds the process of a session, or takes over one that has none. */
