@@ -219,6 +219,17 @@ describe('a process that has the lock', () => {
     expect(readdirSync(folder)).toEqual(['tasks.journal'])
   })
 
+  it('touches it while it reads a large file', async () => {
+    const before = openStore()
+    for (let each = 0; each < 10; each++) await before.create(newTask(`task ${each}`))
+    await before.close()
+    let now = performance.now()
+    vi.spyOn(performance, 'now').mockImplementation(() => (now += 1000))
+    const touched = vi.spyOn(fs, 'futimesSync')
+    expect(openStore().size).toBe(10)
+    expect(touched.mock.calls.length).toBeGreaterThanOrEqual(2)
+  })
+
   it('looks at it once for each write', async () => {
     const store = openStore()
     const stat = vi.spyOn(fs, 'statSync')

@@ -139,12 +139,16 @@ describe('JournalTaskStore', () => {
   })
 
   /** Makes functions of `fs` fail with an error, the first `times` times. */
-  function failing(names: readonly ('fsync' | 'fdatasync' | 'ftruncate' | 'rename')[], times = 1) {
+  function failing(
+    names: readonly ('fsync' | 'fdatasync' | 'ftruncate' | 'ftruncateSync' | 'rename')[],
+    times = 1,
+  ) {
     for (const name of names) {
       const spy = vi.spyOn(fs, name)
       for (let each = 0; each < times; each++)
         spy.mockImplementationOnce((...args: unknown[]) => {
-          const done = args.at(-1) as (error: Error) => void // as all functions of fs
+          if (name === 'ftruncateSync') throw new Error('EIO')
+          const done = args.at(-1) as (error: Error) => void // as all functions of fs with callbacks
           done(new Error('EIO'))
         })
     }
@@ -154,7 +158,7 @@ describe('JournalTaskStore', () => {
     const store = await openStore()
     await store.create(newTask('a'))
     const { size } = statSync(path())
-    failing(['ftruncate'], 2)
+    failing(['ftruncateSync', 'ftruncate'])
     const { write } = fs
     vi.spyOn(fs, 'write').mockImplementationOnce(((
       fd: number,
@@ -198,7 +202,7 @@ describe('JournalTaskStore', () => {
 
     it('is cut when the journal is closed, if that has failed', async () => {
       const { store, size } = await failed()
-      failing(['fdatasync', 'ftruncate'])
+      failing(['fdatasync', 'ftruncateSync'])
       await expect(store.create(newTask('b'))).rejects.toThrow('EIO')
       expect(statSync(path()).size).toBeGreaterThan(size)
       expect((await reopen()).size).toBe(1)
@@ -207,10 +211,8 @@ describe('JournalTaskStore', () => {
 
     it('does not keep the journal from closing, if it cannot be cut', async () => {
       const { store } = await failed()
-      failing(['fdatasync', 'ftruncate'])
-      vi.spyOn(fs, 'ftruncateSync').mockImplementationOnce(() => {
-        throw new Error('EIO')
-      })
+      failing(['fdatasync'])
+      failing(['ftruncateSync'], 2)
       await expect(store.create(newTask('b'))).rejects.toThrow('EIO')
       await store.close()
       expect(readdirSync(folder)).toHaveLength(1)

@@ -37,7 +37,11 @@ export class JournalFile {
   static open(path: string, lock: JournalLock, read: (value: unknown) => void): JournalFile {
     // If another process is still there, its new version would replace this one.
     removeAsides(path)
-    const { size, length } = readJournalFile(path, read)
+    const { size, length } = readJournalFile(path, (value) => {
+      // A large file takes long: the lock is touched meanwhile.
+      lock.checkAgain()
+      read(value)
+    })
     if (size === 0) return JournalFile.#create(path, lock)
     const journal = new JournalFile(path, lock, fs.openSync(path, 'r+'), size)
     try {
@@ -87,7 +91,7 @@ export class JournalFile {
       await datasync(this.#fd)
       this.#lock.checkAgain()
     } catch (error) {
-      await this.#cut().catch(() => {}) // it is tried again
+      this.#discard()
       throw error
     }
     this.#size += line.length
@@ -131,6 +135,16 @@ export class JournalFile {
       // What was refused may be there when it is opened again: the disk has failed, or another process has the file.
     } finally {
       fs.closeSync(this.#fd)
+    }
+  }
+
+  /** Hides what was not appended from whoever opens the file next; it is cut for good before the next line, or at the end. */
+  #discard(): void {
+    try {
+      this.#lock.check()
+      fs.ftruncateSync(this.#fd, this.#size)
+    } catch {
+      // It is tried again then.
     }
   }
 
