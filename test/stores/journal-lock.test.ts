@@ -276,14 +276,18 @@ describe('a process that has the lock', () => {
     expect(await store.create(newTask('a'))).toBe(true)
   })
 
-  it('acknowledges nothing that it wrote while the lock was taken over', async () => {
+  it.each([
+    ['the write has ended', () => {}],
+    ['the next touch is due', () => void vi.advanceTimersByTime(1000)],
+  ])('acknowledges nothing that it wrote when it lost the lock, seen when %s', async (_, first) => {
     const store = openStore()
     const { fdatasync } = fs
     vi.spyOn(fs, 'fdatasync').mockImplementationOnce((fd, done) => {
-      vi.setSystemTime(Date.now() + 6000)
-      // The process was stopped: its timers have not run.
-      vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 6000)
       takeAway()
+      // The process was stopped: its timers have not run.
+      const now = performance.now() + 6000
+      vi.spyOn(performance, 'now').mockImplementation(() => now)
+      first()
       fdatasync(fd, done)
     })
     await expect(store.create(newTask('a'))).rejects.toThrow(lost())

@@ -29,8 +29,8 @@ export class JournalLostError extends Error {
 const ATTEMPTS = 10
 /** Milliseconds after which a lock that is not touched is that of a process that has ended. */
 const STALE = 5000
-/** How often a lock is touched in this time. */
-const TOUCHES = 5
+/** Milliseconds between two touches. */
+const TOUCH = 1000
 /** Milliseconds between two looks at the lock of a process elsewhere. */
 const LOOK = 50
 /** Milliseconds after which files are removed that are there while a lock is taken. */
@@ -51,12 +51,6 @@ interface Found extends Owner {
   readonly inode: bigint
 }
 
-interface LockOptions {
-  /** Called once when another process has taken the lock. */
-  lost?: (error: JournalLostError) => void
-  stale?: number
-}
-
 /**
  * The lock of a journal: a file that names the process which uses it, and that this process touches regularly. The id of a
  * process has no meaning in another container or on another machine; there, a lock that is not touched for some seconds
@@ -67,7 +61,6 @@ export class JournalLock {
   readonly #lock: string
   readonly #fd: number
   readonly #inode: bigint
-  readonly #stale: number
   readonly #reportLost: (error: JournalLostError) => void
   readonly #timer: NodeJS.Timeout
   #touched = performance.now()
@@ -79,39 +72,39 @@ export class JournalLock {
     path: string,
     fd: number,
     takenOver: boolean,
-    { lost = () => {}, stale = STALE }: LockOptions,
+    lost: (error: JournalLostError) => void,
   ) {
     this.#path = path
     this.#lock = lockOf(path)
     this.#fd = fd
     this.#inode = fs.fstatSync(fd, { bigint: true }).ino
     this.takenOver = takenOver
-    this.#stale = stale
     this.#reportLost = lost
     held.add(this.#lock)
-    this.#timer = setInterval(() => this.#tick(), stale / TOUCHES)
+    this.#timer = setInterval(() => this.#tick(), TOUCH)
     this.#timer.unref()
   }
 
   /**
    * Takes the lock; that of a process which has ended is taken over. It returns without waiting, so that a server knows
    * whether it has tasks before it receives a message, except that it watches a lock from elsewhere when it first sees it.
+   * `lost` is called once if another process takes the lock.
    */
-  static take(path: string, options: LockOptions = {}): JournalLock {
+  static take(path: string, lost: (error: JournalLostError) => void): JournalLock {
     const lock = lockOf(path)
     let takenOver = false
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const found = readLock(lock)
       if (found !== undefined) {
         // Nothing is written while another process has it: it may be tried often.
-        if (isHeld(lock, found, options.stale ?? STALE)) throw new JournalLockedError(path, found)
+        if (isHeld(lock, found)) throw new JournalLockedError(path, found)
         takenOver ||= found.takenOver || isForeign(found)
         removeStale(lock, found)
       }
       const fd = link(lock, takenOver)
       if (fd === undefined) continue
       seen.delete(lock)
-      return new JournalLock(path, fd, takenOver, options)
+      return new JournalLock(path, fd, takenOver, lost)
     }
     throw new JournalLockedError(path, readLock(lock))
   }
@@ -123,14 +116,14 @@ export class JournalLock {
   /** To be called before something is written: throws if another process has taken the lock. */
   check(): void {
     // After a pause, another process may be about to take it: touched, it is not taken.
-    if (performance.now() - this.#touched > this.#stale / 2) this.#touch()
+    if (this.#isOverdue()) this.#touch()
     this.#look()
     if (this.#lost !== undefined) throw this.#lost
   }
 
   /** To be called after something was written: the same, if the lock can have been taken meanwhile. */
   checkAgain(): void {
-    if (performance.now() - this.#touched > this.#stale / 2) this.check()
+    if (this.#lost !== undefined || this.#isOverdue()) this.check()
   }
 
   release(): void {
@@ -142,6 +135,11 @@ export class JournalLock {
       fs.closeSync(this.#fd)
     }
     if (this.#lost === undefined) fs.rmSync(this.#lock, { force: true })
+  }
+
+  /** Whether another process may soon take the lock, or may have taken it. */
+  #isOverdue(): boolean {
+    return performance.now() - this.#touched > STALE / 2
   }
 
   #tick(): void {
@@ -202,8 +200,8 @@ function lockOf(path: string): string {
   return `${path}.lock`
 }
 
-function isHeld(lock: string, found: Found, stale: number): boolean {
-  return isForeign(found) ? isTouched(lock, stale) : isAlive(lock, found)
+function isHeld(lock: string, found: Found): boolean {
+  return isForeign(found) ? isTouched(lock) : isAlive(lock, found)
 }
 
 function isAlive(lock: string, found: Found): boolean {
@@ -214,7 +212,7 @@ function isAlive(lock: string, found: Found): boolean {
  * Whether the lock of a process elsewhere is touched. It is compared with itself: the clock of its file system may be
  * another one. The first time, this waits until it has changed or is stale.
  */
-function isTouched(lock: string, stale: number): boolean {
+function isTouched(lock: string): boolean {
   const isFirst = !seen.has(lock)
   for (;;) {
     const found = readLock(lock)
@@ -223,7 +221,7 @@ function isTouched(lock: string, stale: number): boolean {
     if (known === undefined || !isSame(known.found, found)) {
       seen.set(lock, { found, since: performance.now() })
       if (known !== undefined) return true
-    } else if (performance.now() - known.since >= stale) return false
+    } else if (performance.now() - known.since >= STALE) return false
     if (!isFirst) return true
     pause(LOOK)
   }

@@ -99,7 +99,7 @@ export class JournalTaskStore implements TaskStore {
     const path = realPath(this.#path)
     const lost = (error: Error) =>
       report?.({ level: 'error', message: 'The journal of tasks cannot be used any more', error })
-    const lock = JournalLock.take(path, { lost })
+    const lock = JournalLock.take(path, lost)
     try {
       const tasks = new Map<string, ClaimedTask>()
       const file = JournalFile.open(path, lock, (line) => applyLine(tasks, line))
