@@ -1,5 +1,5 @@
-export { JournalCorruptError } from './stores/journal/journal-file.js'
-export { JournalLockedError } from './stores/journal/journal-lock.js'
+export { JournalCorruptError } from './stores/journal/journal-lines.js'
+export { JournalLockedError, JournalLostError } from './stores/journal/journal-lock.js'
 export {
   JournalTaskStore,
   type JournalTaskStoreOptions,

@@ -62,9 +62,8 @@ export class MemoryTaskStore implements TaskStore {
 
   create({ claimed, ...task }: NewTask): boolean {
     const bytes = memoryOf(task)
-    if (!this.#fits(task.owner, bytes, 1)) this.#sweep()
-    else if (Date.now() - this.#swept > SWEEP) this.#sweep()
-    if (!this.#fits(task.owner, bytes, 1) || this.#tasks.has(task.name)) return false
+    if (Date.now() - this.#swept > SWEEP) this.#sweep()
+    if (this.#find(task.name) !== undefined || !this.#makeRoom(task.owner, bytes, 1)) return false
     this.#put({ ...task, version: 1, claimed: claimed && task.runnable, bytes })
     return true
   }
@@ -87,7 +86,7 @@ export class MemoryTaskStore implements TaskStore {
     const changed = { ...before, state, runnable, entries, version: version + 1 }
     const bytes = memoryOf(changed)
     const growth = bytes - before.bytes
-    if (growth > 0 && !this.#fits(before.owner, growth, 0)) return 'full'
+    if (growth > 0 && !this.#makeRoom(before.owner, growth, 0)) return 'full'
     const claimed = before.claimed && runnable && !release
     this.#tasks.set(name, { ...changed, claimed, bytes })
     // One that is due already keeps its place.
@@ -140,6 +139,13 @@ export class MemoryTaskStore implements TaskStore {
   subscribe(changed: (name: string) => void): () => void {
     this.#listeners.add(changed)
     return () => void this.#listeners.delete(changed)
+  }
+
+  /** Whether there is room, if need be without the tasks that have expired. */
+  #makeRoom(owner: string, bytes: number, tasks: number): boolean {
+    if (this.#fits(owner, bytes, tasks)) return true
+    this.#sweep()
+    return this.#fits(owner, bytes, tasks)
   }
 
   #fits(owner: string, bytes: number, tasks: number): boolean {

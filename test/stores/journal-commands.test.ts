@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { JournalTaskStore } from '../../src/journal.js'
 import { sendCommand } from '../../src/stores/journal/journal-commands.js'
-import { thisProcess } from '../../src/stores/journal/journal-lock.js'
+import { thisProcess } from '../../src/stores/journal/journal-owner.js'
 import type { TaskCommand } from '../../src/tasks.js'
 
 /* The file by which `ccmcp tasks` sends commands: whatever it is, the server lives and obeys nobody else. */

@@ -241,6 +241,28 @@ export function taskStoreContract({ create, advance, restart, another }: Contrac
     expect(await store.create(newTask('c', { state }))).toBe(true)
   })
 
+  it('has room for a change when tasks have expired', async () => {
+    const store = await create({ maxBytes: 50_000, maxBytesPerOwner: 30_000 })
+    const state = 'x'.repeat(20_000)
+    await store.create(newTask('a', { expires: Date.now() + TTL, state }))
+    await store.create(newTask('b', { expires: Date.now() + 3 * TTL }))
+    await store.create(newTask('c', { expires: Date.now() + 3 * TTL, owner: 'bob' }))
+    expect(await store.change('b', 1, change(state))).toBe('full')
+    await advance(TTL)
+    expect(await store.change('b', 1, change(state))).toBe('changed')
+    expect(await store.change('c', 1, change(state, { append: [state] }))).toBe('full')
+    expect(await store.change('c', 1, change(state))).toBe('changed')
+  })
+
+  it('has the name of a task again when it has expired', async () => {
+    const store = await create()
+    await store.create(newTask('a', { expires: Date.now() + TTL }))
+    expect(await store.create(newTask('a'))).toBe(false)
+    await advance(TTL)
+    expect(await store.create(newTask('a', { state: 'new' }))).toBe(true)
+    expect(await store.get('a')).toMatchObject({ version: 1, state: 'new' })
+  })
+
   it('calls subscribers with the name of each task that was changed', async () => {
     const store = await create()
     const changed: string[] = []

@@ -1,6 +1,7 @@
 import fs from 'node:fs'
 import type { TaskCommand } from '../task-store.js'
-import { isCode, thisProcess } from './journal-lock.js'
+import { isCode, realPath } from './journal-lock.js'
+import { thisProcess } from './journal-owner.js'
 
 /*
  * An operator sends a command to the process that uses a journal by leaving a file beside it. The file is looked for
@@ -14,7 +15,7 @@ const COMMANDS: ReadonlySet<unknown> = new Set<TaskCommand['command']>(['cancel'
 /** Calls a function with each command for this process. Returns a function that ends this. */
 export function receiveCommands(path: string, run: (command: TaskCommand) => void): () => void {
   const timer = setInterval(() => {
-    const command = take(fileOf(path))
+    const command = take(path)
     if (command !== undefined) run(command)
   }, INTERVAL)
   timer.unref()
@@ -57,7 +58,7 @@ export async function sendCommand(
 }
 
 function fileOf(path: string): string {
-  return `${path}.command`
+  return `${realPath(path)}.command`
 }
 
 /** Unlike a file that is created and then written, a link is complete when it appears. */
@@ -74,8 +75,9 @@ function linked(from: string, to: string): boolean {
 const pause = () => new Promise((resolve) => setTimeout(resolve, 50))
 
 /** Reads and removes the file with a command; undefined if there is none for this process. */
-function take(file: string): TaskCommand | undefined {
+function take(path: string): TaskCommand | undefined {
   try {
+    const file = fileOf(path)
     const found = fs.lstatSync(file, { throwIfNoEntry: false })
     if (found === undefined) return undefined
     const text = isTrusted(found) ? readSmall(file) : undefined

@@ -1,25 +1,13 @@
 import fs from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { crc32 } from 'node:zlib'
-import { isCode } from './journal-lock.js'
+import { HEADER, encodeLine, readJournalFile } from './journal-lines.js'
+import type { JournalLock } from './journal-lock.js'
 
-/** A journal that was changed by something else, or whose disk has failed. */
-export class JournalCorruptError extends Error {
-  override readonly name = 'JournalCorruptError'
-  readonly code = 'JOURNAL_CORRUPT'
-
-  constructor(path: string, offset: number, problem: string) {
-    super(
-      `The journal ${path} is corrupt at byte ${offset}: ${problem}. Restore it from a backup, or move it away to start without its tasks`,
-    )
-  }
-}
-
-const HEADER = { journal: 'ccmcp tasks', version: 1 }
-const NEWLINE = 0x0a
 /** Lines are written together up to about this many bytes. */
 const CHUNK = 1024 * 1024
+/** What follows the path of a journal in that of its next version. */
+const ASIDE = /^(?:\.[\da-f-]{36})?\.new$/
 
 /**
  * An append-only file of JSON values: one line each, `<crc32> <json>`. A value is either there as a whole, or not at
@@ -27,6 +15,7 @@ const CHUNK = 1024 * 1024
  */
 export class JournalFile {
   readonly #path: string
+  readonly #lock: JournalLock
   #fd: number
   /** The end of the last complete line. */
   #size: number
@@ -34,18 +23,27 @@ export class JournalFile {
   #torn = false
   /** Whether the file was renamed into place, and its directory is not on the disk yet. */
   #unsyncedDirectory = false
+  #mustReplace: boolean
 
-  private constructor(path: string, fd: number, size: number) {
+  private constructor(path: string, lock: JournalLock, fd: number, size: number) {
     this.#path = path
+    this.#lock = lock
     this.#fd = fd
     this.#size = size
+    this.#mustReplace = lock.takenOver
   }
 
   /** Opens a file, or creates it; `read` gets its values in order. */
-  static open(path: string, read: (value: unknown) => void): JournalFile {
-    const { size, length } = readJournalFile(path, read)
-    if (size === 0) return JournalFile.#create(path)
-    const journal = new JournalFile(path, fs.openSync(path, 'r+'), size)
+  static open(path: string, lock: JournalLock, read: (value: unknown) => void): JournalFile {
+    // If another process is still there, its new version would replace this one.
+    removeAsides(path)
+    const { size, length } = readJournalFile(path, (value) => {
+      // A large file takes long: the lock is touched meanwhile.
+      lock.checkAgain()
+      read(value)
+    })
+    if (size === 0) return JournalFile.#create(path, lock)
+    const journal = new JournalFile(path, lock, fs.openSync(path, 'r+'), size)
     try {
       if (size < length) journal.#cutNow()
     } catch (error) {
@@ -55,7 +53,7 @@ export class JournalFile {
     return journal
   }
 
-  static #create(path: string): JournalFile {
+  static #create(path: string, lock: JournalLock): JournalFile {
     const aside = asideOf(path)
     const fd = fs.openSync(aside, 'w+', 0o600)
     try {
@@ -64,7 +62,7 @@ export class JournalFile {
       fs.fsyncSync(fd)
       fs.renameSync(aside, path)
       if (process.platform !== 'win32') withDirectory(path, (directory) => fs.fsyncSync(directory))
-      return new JournalFile(path, fd, line.length)
+      return new JournalFile(path, lock, fd, line.length)
     } catch (error) {
       fs.closeSync(fd)
       fs.rmSync(aside, { force: true })
@@ -76,20 +74,33 @@ export class JournalFile {
     return this.#size
   }
 
+  /** Whether another process may still write to this file: it must be replaced before something is appended. */
+  get mustReplace(): boolean {
+    return this.#mustReplace
+  }
+
   /** Appends a value; it is on the disk when this resolves. If it rejects, nothing was appended. */
   async append(value: unknown): Promise<void> {
     const line = encodeLine(value)
+    this.#lock.check()
     if (this.#unsyncedDirectory) await this.#syncDirectory()
     if (this.#torn) await this.#cut()
     this.#torn = true
-    await writeAll(this.#fd, line, this.#size)
-    await datasync(this.#fd)
+    try {
+      await writeAll(this.#fd, line, this.#size)
+      await datasync(this.#fd)
+      this.#lock.checkAgain()
+    } catch (error) {
+      this.#discard()
+      throw error
+    }
     this.#size += line.length
     this.#torn = false
   }
 
   /** Replaces all values at once: a crash, or an error, leaves either the old file or the new one. */
   async replace(values: Iterable<unknown>): Promise<void> {
+    this.#lock.check()
     const aside = asideOf(this.#path)
     const fd = fs.openSync(aside, 'w+', 0o600)
     let size = 0
@@ -99,6 +110,7 @@ export class JournalFile {
         size += bytes.length
       }
       await sync(fd)
+      this.#lock.check()
       await rename(aside, this.#path)
     } catch (error) {
       fs.closeSync(fd)
@@ -106,25 +118,45 @@ export class JournalFile {
       throw error
     }
     // From here on the new file has the name: values that were appended to the old one would be lost.
-    fs.closeSync(this.#fd)
+    const old = this.#fd
     this.#fd = fd
     this.#size = size
     this.#torn = false
+    this.#mustReplace = false
     this.#unsyncedDirectory = true
+    fs.closeSync(old)
     await this.#syncDirectory()
   }
 
   close(): void {
-    fs.closeSync(this.#fd)
+    try {
+      if (this.#torn) this.#cutNow()
+    } catch {
+      // What was refused may be there when it is opened again: the disk has failed, or another process has the file.
+    } finally {
+      fs.closeSync(this.#fd)
+    }
+  }
+
+  /** Hides what was not appended from whoever opens the file next; it is cut for good before the next line, or at the end. */
+  #discard(): void {
+    try {
+      this.#lock.check()
+      fs.ftruncateSync(this.#fd, this.#size)
+    } catch {
+      // It is tried again then.
+    }
   }
 
   async #cut(): Promise<void> {
+    this.#lock.check()
     await truncate(this.#fd, this.#size)
     await datasync(this.#fd)
     this.#torn = false
   }
 
   #cutNow(): void {
+    this.#lock.check()
     fs.ftruncateSync(this.#fd, this.#size)
     fs.fdatasyncSync(this.#fd)
   }
@@ -137,45 +169,17 @@ export class JournalFile {
   }
 }
 
-/**
- * Reads a journal without changing it; the last line may be incomplete, because it is being written or a crash has cut it.
- * Returns the bytes of complete lines, and all. An empty file, or none, has no lines.
- */
-export function readJournalFile(
-  path: string,
-  read: (value: unknown) => void,
-): { size: number; length: number } {
-  const bytes = readIfThere(path)
-  let size = 0
-  while (size < bytes.length) {
-    const end = bytes.indexOf(NEWLINE, size)
-    const value = end === -1 ? undefined : parseLine(bytes.subarray(size, end))
-    if (value === undefined) {
-      // Every write is one line and is awaited: only the last line can be incomplete.
-      const more = end === -1 ? -1 : bytes.indexOf(NEWLINE, end + 1)
-      if (more !== -1) throw new JournalCorruptError(path, size, 'the checksum does not match')
-      break
-    }
-    if (size === 0) checkHeader(path, value)
-    else read(value)
-    size = end + 1
-  }
-  if (size === 0 && bytes.length > 0) throw new JournalCorruptError(path, 0, 'it has no header')
-  return { size, length: bytes.length }
-}
-
-function readIfThere(path: string): Buffer {
-  try {
-    return fs.readFileSync(path)
-  } catch (error) {
-    if (isCode(error, 'ENOENT')) return Buffer.alloc(0)
-    throw error
-  }
-}
-
 /** Where a new version is written before it is renamed into place. */
 function asideOf(path: string): string {
-  return `${path}.new`
+  return `${path}.${crypto.randomUUID()}.new`
+}
+
+function removeAsides(path: string): void {
+  const folder = dirname(path)
+  const name = basename(path)
+  for (const each of fs.readdirSync(folder))
+    if (each.startsWith(name) && ASIDE.test(each.slice(name.length)))
+      fs.rmSync(join(folder, each), { force: true })
 }
 
 function withDirectory(path: string, use: (directory: number) => Promise<void>): Promise<void>
@@ -230,32 +234,4 @@ function write(fd: number, bytes: Buffer, position: number): Promise<number> {
       else reject(error)
     }),
   )
-}
-
-function encodeLine(value: unknown): Buffer {
-  const json = Buffer.from(JSON.stringify(value))
-  return Buffer.concat([Buffer.from(`${checksum(json)} `), json, Buffer.from('\n')])
-}
-
-/** Undefined if the line is incomplete or was changed. */
-function parseLine(line: Buffer): unknown {
-  const json = line.subarray(9)
-  if (line.length < 10 || line.toString('latin1', 0, 8) !== checksum(json)) return undefined
-  return JSON.parse(json.toString('utf8')) as unknown // its checksum is right
-}
-
-function checksum(bytes: Buffer): string {
-  return crc32(bytes).toString(16).padStart(8, '0')
-}
-
-function checkHeader(path: string, value: unknown): void {
-  const { journal, version } = Object(value) as { journal?: unknown; version?: unknown }
-  if (journal !== HEADER.journal)
-    throw new JournalCorruptError(path, 0, 'it is not a journal of tasks')
-  if (version !== HEADER.version)
-    throw new JournalCorruptError(
-      path,
-      0,
-      `its format ${String(version)} is not known; update ccmcp`,
-    )
 }

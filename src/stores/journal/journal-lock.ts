@@ -1,101 +1,285 @@
 import fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { type Owner, isForeign, isRunning, parseOwner, thisProcess } from './journal-owner.js'
 
 /** A journal that another process is using. */
 export class JournalLockedError extends Error {
   override readonly name = 'JournalLockedError'
   readonly code = 'JOURNAL_LOCKED'
 
-  constructor(path: string, pid: number) {
+  constructor(path: string, owner: Owner | undefined) {
     super(
-      `The journal ${path} is used by process ${pid}, and by one process at a time; end that process, or use another file`,
+      `The journal ${path} is used by ${nameOf(owner)}, and by one process at a time; end that process, or use another file`,
+    )
+  }
+}
+
+/** A journal that this process has used and another one has taken over. */
+export class JournalLostError extends Error {
+  override readonly name = 'JournalLostError'
+  readonly code = 'JOURNAL_LOST'
+
+  constructor(path: string, owner: Owner | undefined) {
+    super(
+      `The journal ${path} no longer belongs to this process: its lock was ${owner === undefined ? 'removed' : `taken over by ${nameOf(owner)}`}. Nothing more is written to it; restart this process`,
     )
   }
 }
 
 const ATTEMPTS = 10
+/** Milliseconds after which a lock that is not touched is that of a process that has ended. */
+const STALE = 5000
+/** Milliseconds between two touches. */
+const TOUCH = 1000
+/** Milliseconds between two looks at the lock of a process elsewhere. */
+const LOOK = 50
+/** Milliseconds after which files are removed that are there while a lock is taken. */
+const LEFTOVER = 60_000
+
 /** The locks of this process. */
 const held = new Set<string>()
+/** Locks of processes elsewhere as they were last seen, and since when they are so. */
+const seen = new Map<string, { readonly found: Found; readonly since: number }>()
+
+/** A lock file, and the process that it names. */
+interface Found extends Owner {
+  /** How it names the process. */
+  readonly text: string
+  /** Whether that process took it from one that may still run. */
+  readonly takenOver: boolean
+  readonly modified: bigint
+  readonly inode: bigint
+}
 
 /**
- * Takes the lock of a file; a lock whose process has ended is taken over. Returns a function that releases it. It does
- * not wait for anything, so that a server knows whether it has tasks before it receives a message.
+ * The lock of a journal: a file that names the process which uses it, and that this process touches regularly. The id of a
+ * process has no meaning in another container or on another machine; there, a lock that is not touched for some seconds
+ * is taken over. Its process may be stopped or cut off rather than ended, so it looks at the lock before it writes.
  */
-export function lockFile(path: string): () => void {
-  const lock = lockOf(path)
-  // Nothing is written while another process has it: it may be tried often.
-  const user = userOf(path)
-  if (user !== undefined) throw new JournalLockedError(path, user.pid)
-  const mine = `${lock}.${process.pid}.${crypto.randomUUID()}`
-  fs.writeFileSync(mine, thisProcess(), { mode: 0o600 })
-  try {
+export class JournalLock {
+  readonly #path: string
+  readonly #lock: string
+  readonly #fd: number
+  readonly #inode: bigint
+  readonly #reportLost: (error: JournalLostError) => void
+  readonly #timer: NodeJS.Timeout
+  #touched = performance.now()
+  #lost: JournalLostError | undefined
+  /** Whether the process that had the lock before may still run, and write to the files that it has open. */
+  readonly takenOver: boolean
+
+  private constructor(
+    path: string,
+    fd: number,
+    takenOver: boolean,
+    lost: (error: JournalLostError) => void,
+  ) {
+    this.#path = path
+    this.#lock = lockOf(path)
+    this.#fd = fd
+    this.#inode = fs.fstatSync(fd, { bigint: true }).ino
+    this.takenOver = takenOver
+    this.#reportLost = lost
+    held.add(this.#lock)
+    this.#timer = setInterval(() => this.#tick(), TOUCH)
+    this.#timer.unref()
+  }
+
+  /**
+   * Takes the lock; that of a process which has ended is taken over. It returns without waiting, so that a server knows
+   * whether it has tasks before it receives a message, except that it watches a lock from elsewhere when it first sees it.
+   * `lost` is called once if another process takes the lock.
+   */
+  static take(path: string, lost: (error: JournalLostError) => void): JournalLock {
+    const lock = lockOf(path)
+    let takenOver = false
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      try {
-        // Unlike a file that is created and then written, a link is complete when it appears.
-        fs.linkSync(mine, lock)
-        held.add(lock)
-        removeLeftovers(lock)
-        return () => {
-          held.delete(lock)
-          fs.rmSync(lock, { force: true })
-        }
-      } catch (error) {
-        if (!isCode(error, 'EEXIST')) throw error
+      const found = readLock(lock)
+      if (found !== undefined) {
+        // Nothing is written while another process has it: it may be tried often.
+        if (isHeld(lock, found)) throw new JournalLockedError(path, found)
+        takenOver ||= found.takenOver || isForeign(found)
+        removeStale(lock, found)
       }
-      removeStale(path, lock)
+      const fd = link(lock, takenOver)
+      if (fd === undefined) continue
+      seen.delete(lock)
+      return new JournalLock(path, fd, takenOver, lost)
     }
-    throw new JournalLockedError(path, 0)
-  } finally {
-    fs.rmSync(mine, { force: true })
+    throw new JournalLockedError(path, readLock(lock))
+  }
+
+  get lost(): JournalLostError | undefined {
+    return this.#lost
+  }
+
+  /** To be called before something is written: throws if another process has taken the lock. */
+  check(): void {
+    // After a pause, another process may be about to take it: touched, it is not taken.
+    if (this.#isOverdue()) this.#touch()
+    this.#look()
+    if (this.#lost !== undefined) throw this.#lost
+  }
+
+  /** To be called after something was written: the same, if the lock can have been taken meanwhile. */
+  checkAgain(): void {
+    if (this.#lost !== undefined || this.#isOverdue()) this.check()
+  }
+
+  release(): void {
+    clearInterval(this.#timer)
+    held.delete(this.#lock)
+    try {
+      this.#look()
+    } finally {
+      fs.closeSync(this.#fd)
+    }
+    if (this.#lost === undefined) fs.rmSync(this.#lock, { force: true })
+  }
+
+  /** Whether another process may soon take the lock, or may have taken it. */
+  #isOverdue(): boolean {
+    return performance.now() - this.#touched > STALE / 2
+  }
+
+  #tick(): void {
+    try {
+      this.#touch()
+      this.#look()
+    } catch {
+      // It is tried again, and looked at before something is written.
+    }
+  }
+
+  /** Touches the file that was linked, whatever has its name now. */
+  #touch(): void {
+    const now = performance.now()
+    const date = new Date()
+    fs.futimesSync(this.#fd, date, date)
+    this.#touched = now
+  }
+
+  #look(): void {
+    if (this.#lost !== undefined || this.#isOwn()) return
+    this.#lost = new JournalLostError(this.#path, readLock(this.#lock))
+    clearInterval(this.#timer)
+    this.#reportLost(this.#lost)
+  }
+
+  #isOwn(): boolean {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const found = fs.statSync(this.#lock, { bigint: true, throwIfNoEntry: false })
+      if (found?.ino === this.#inode) return true
+      // Not every file system has numbers that stay the same.
+      if (found !== undefined) return readLock(this.#lock)?.text === thisProcess()
+      // Another process may be putting it back.
+      pause(LOOK / ATTEMPTS)
+    }
+    return false
   }
 }
 
-/** The process that uses a journal; undefined if none does. */
+/** The process that uses a journal, or may use it if it is elsewhere; undefined if none does. */
 export function userOf(path: string): { readonly pid: number; readonly text: string } | undefined {
-  const lock = lockOf(path)
-  const owner = readOwner(lock)
-  return owner !== undefined && isAlive(owner, lock) ? owner : undefined
+  const lock = lockOf(realPath(path))
+  const found = readLock(lock)
+  return found !== undefined && (isForeign(found) || isAlive(lock, found)) ? found : undefined
 }
 
-/** How the lock names this process. */
-export function thisProcess(): string {
-  return `${process.pid} ${startOf(process.pid)}`
+/** A path without symbolic links: a journal has one lock, whatever path it is opened with. */
+export function realPath(path: string): string {
+  try {
+    return fs.realpathSync(path)
+  } catch (error) {
+    if (!isCode(error, 'ENOENT')) throw error
+  }
+  return join(fs.realpathSync(dirname(path)), basename(path))
 }
 
 function lockOf(path: string): string {
   return `${path}.lock`
 }
 
+function isHeld(lock: string, found: Found): boolean {
+  return isForeign(found) ? isTouched(lock) : isAlive(lock, found)
+}
+
+function isAlive(lock: string, found: Found): boolean {
+  return isRunning(found) ?? held.has(lock)
+}
+
+/**
+ * Whether the lock of a process elsewhere is touched. It is compared with itself: the clock of its file system may be
+ * another one. The first time, this waits until it has changed or is stale.
+ */
+function isTouched(lock: string): boolean {
+  const isFirst = !seen.has(lock)
+  for (;;) {
+    const found = readLock(lock)
+    if (found === undefined) return false
+    const known = seen.get(lock)
+    if (known === undefined || !isSame(known.found, found)) {
+      seen.set(lock, { found, since: performance.now() })
+      if (known !== undefined) return true
+    } else if (performance.now() - known.since >= STALE) return false
+    if (!isFirst) return true
+    pause(LOOK)
+  }
+}
+
+function isSame(one: Found, other: Found): boolean {
+  return one.text === other.text && one.inode === other.inode && one.modified === other.modified
+}
+
+/** Creates a lock; returns the file, or undefined if there is one. */
+function link(lock: string, takenOver: boolean): number | undefined {
+  const mine = besides(lock)
+  fs.writeFileSync(mine, takenOver ? `${thisProcess()} taken-over` : thisProcess(), { mode: 0o600 })
+  const fd = fs.openSync(mine, 'r+')
+  try {
+    // Unlike a file that is created and then written, a link is complete when it appears.
+    fs.linkSync(mine, lock)
+    removeLeftovers(lock, fs.fstatSync(fd).mtimeMs)
+    return fd
+  } catch (error) {
+    fs.closeSync(fd)
+    if (isCode(error, 'EEXIST')) return undefined
+    throw error
+  } finally {
+    fs.rmSync(mine, { force: true })
+  }
+}
+
+function besides(lock: string): string {
+  return `${lock}.${process.pid}.${crypto.randomUUID()}`
+}
+
 /** Removes files of processes that were killed while they took the lock. */
-function removeLeftovers(lock: string): void {
+function removeLeftovers(lock: string, now: number): void {
   const prefix = `${basename(lock)}.`
   try {
     for (const name of fs.readdirSync(dirname(lock))) {
       if (!name.startsWith(prefix)) continue
-      const pid = Number(name.slice(prefix.length).split('.')[0])
-      if (Number.isInteger(pid) && pid !== process.pid && !exists(pid))
-        fs.rmSync(join(dirname(lock), name), { force: true })
+      const file = join(dirname(lock), name)
+      if (now - fs.statSync(file).mtimeMs > LEFTOVER) fs.rmSync(file, { force: true })
     }
   } catch {
     // They are harmless.
   }
 }
 
-/** Removes a lock whose process has ended; throws if it has not. */
-function removeStale(path: string, lock: string): void {
-  const found = readOwner(lock)
-  if (found === undefined) return
-  if (isAlive(found, lock)) throw new JournalLockedError(path, found.pid)
+/** Removes a lock that is stale. */
+function removeStale(lock: string, found: Found): void {
   // Another process may do the same, and may have taken the lock since: then it is put back.
-  const taken = `${lock}.${process.pid}.${crypto.randomUUID()}`
+  const taken = besides(lock)
   try {
     fs.renameSync(lock, taken)
   } catch (error) {
     if (isCode(error, 'ENOENT')) return
     throw error
   }
-  const removed = readOwner(taken)
-  if (removed !== undefined && removed.text !== found.text) putBack(taken, lock)
+  const removed = readLock(taken)
+  if (removed !== undefined && !isSame(removed, found)) putBack(taken, lock)
   fs.rmSync(taken, { force: true })
 }
 
@@ -107,50 +291,35 @@ function putBack(taken: string, lock: string): void {
   }
 }
 
-interface Owner {
-  readonly pid: number
-  readonly start: string
-  readonly text: string
-}
-
-function readOwner(lock: string): Owner | undefined {
+function readLock(lock: string): Found | undefined {
+  let fd: number
   try {
-    const text = fs.readFileSync(lock, 'utf8')
-    const [pid = '', start = ''] = text.split(' ')
-    return { pid: Number(pid), start, text }
+    // A network file system looks at the file again when it is opened.
+    fd = fs.openSync(lock, 'r')
   } catch (error) {
     if (isCode(error, 'ENOENT')) return undefined
     throw error
   }
-}
-
-function isAlive({ pid, start }: Owner, lock: string): boolean {
-  // In a container, the process after a restart often has the same id.
-  if (pid === process.pid) return held.has(lock)
-  if (!(Number.isInteger(pid) && pid > 0) || !exists(pid)) return false
-  return start === '' || startOf(pid) === start
-}
-
-function exists(pid: number): boolean {
   try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return !isCode(error, 'ESRCH')
+    const { mtimeNs, ino } = fs.fstatSync(fd, { bigint: true })
+    const fields = fs.readFileSync(fd, 'utf8').split(' ')
+    const text = fields.slice(0, 3).join(' ')
+    const takenOver = fields.length > 3
+    return { ...parseOwner(text), text, takenOver, modified: mtimeNs, inode: ino }
+  } finally {
+    fs.closeSync(fd)
   }
 }
 
-/** When a process was started, on systems that tell: its id may have been used before. */
-function startOf(pid: number): string {
-  try {
-    const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The second field is a name in parentheses, which may contain anything.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    // A process that has ended stays listed until its parent asks for its exit code.
-    return fields[0] === 'Z' ? 'ended' : (fields[19] ?? '')
-  } catch {
-    return ''
-  }
+function nameOf(owner: Owner | undefined): string {
+  if (owner === undefined) return 'another process'
+  const name = `process ${owner.pid}`
+  return isForeign(owner) ? `${name} of another container or machine` : name
+}
+
+/** Waits without returning to the event loop. */
+function pause(milliseconds: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
 }
 
 export function isCode(error: unknown, code: string): boolean {

@@ -6,19 +6,24 @@ import {
 import type {
   ClaimedTask,
   NewTask,
+  StoreReport,
   StoredTask,
   TaskChange,
   TaskCommand,
   TaskStore,
 } from '../task-store.js'
 import { receiveCommands } from './journal-commands.js'
-import { JournalFile, readJournalFile } from './journal-file.js'
-import { lockFile } from './journal-lock.js'
+import { JournalFile } from './journal-file.js'
+import { readJournalFile } from './journal-lines.js'
+import { JournalLock, realPath } from './journal-lock.js'
 
 /** What one line of the journal contains: the changes that were written together. */
 type Change =
   | { readonly task: ClaimedTask }
   | { readonly change: TaskChange; readonly name: string; readonly version: number }
+
+/** Characters of changes that are written together, at most, if it is not a single one. */
+const BATCH = 8 * 1024 * 1024
 
 interface Pending {
   readonly change: Change
@@ -38,7 +43,7 @@ export interface JournalTaskStoreOptions extends MemoryTaskStoreOptions {
 interface Opened {
   readonly memory: MemoryTaskStore
   readonly file: JournalFile
-  readonly unlock: () => void
+  readonly lock: JournalLock
 }
 
 /**
@@ -86,22 +91,27 @@ export class JournalTaskStore implements TaskStore {
   }
 
   /** Locks and reads the journal, or creates it. Throws if another process uses it, or it cannot be read. */
-  open(): void {
+  open(report?: StoreReport): void {
     this.#closing = false
     if (this.#opened !== undefined) return
     const memory = new MemoryTaskStore(this.#limits)
     memory.subscribe((name) => this.#changed(name))
-    const unlock = lockFile(this.#path)
+    const path = realPath(this.#path)
+    const lost = (error: Error) =>
+      report?.({ level: 'error', message: 'The journal of tasks cannot be used any more', error })
+    const lock = JournalLock.take(path, lost)
     try {
       const tasks = new Map<string, ClaimedTask>()
-      const file = JournalFile.open(this.#path, (line) => applyLine(tasks, line))
+      const file = JournalFile.open(path, lock, (line) => applyLine(tasks, line))
       for (const [name, task] of tasks) memory.restore(name, { ...task, claimed: false })
       this.#compactAt = this.#compactBytes
-      this.#opened = { memory, file, unlock }
+      this.#opened = { memory, file, lock }
     } catch (error) {
-      unlock()
+      lock.release()
       throw error
     }
+    // It may be large, or must be replaced.
+    this.#writing ??= this.#writeAll(this.#opened)
   }
 
   /** Writes what is pending, and lets another process use the file. */
@@ -110,12 +120,12 @@ export class JournalTaskStore implements TaskStore {
     while (this.#writing !== undefined) await this.#writing
     // It may have been started again meanwhile.
     if (!this.#closing || this.#opened === undefined) return
-    const { file, unlock } = this.#opened
+    const { file, lock } = this.#opened
     this.#opened = undefined
     try {
       file.close()
     } finally {
-      unlock()
+      lock.release()
     }
   }
 
@@ -170,8 +180,11 @@ export class JournalTaskStore implements TaskStore {
   }
 
   #use(): Opened {
-    if (this.#opened !== undefined && !this.#closing) return this.#opened
-    throw new TypeError('The journal of tasks is not open; it is while its server is served')
+    if (this.#opened === undefined || this.#closing)
+      throw new TypeError('The journal of tasks is not open; it is while its server is served')
+    // What is in memory is no longer true.
+    if (this.#opened.lock.lost !== undefined) throw this.#opened.lock.lost
+    return this.#opened
   }
 
   #write(name: string, before: TaskEntry | undefined, change: Change): Promise<void> {
@@ -189,36 +202,36 @@ export class JournalTaskStore implements TaskStore {
   }
 
   /** Writes the queue; what is added meanwhile is written together. */
-  async #writeAll({ file, memory }: Opened): Promise<void> {
+  async #writeAll(opened: Opened): Promise<void> {
     // In the next turn: what this one adds is part of it.
     await Promise.resolve()
-    while (this.#queue.length > 0) {
-      const batch = this.#queue
-      this.#queue = []
-      try {
-        await file.append(batch.map(({ change }) => change))
-        for (const { resolve } of batch) resolve()
-      } catch (error) {
-        // Later changes are undone as well: they were made on top of those that could not be written.
-        undo(memory, [...batch, ...this.#queue.splice(0)], error)
-      }
-      if (this.#queue.length === 0) await this.#compact(file, memory)
-    }
+    do {
+      await this.#writeBatch(opened)
+      await this.#compact(opened)
+    } while (this.#queue.length > 0)
     // In the same turn as the check: what is added later starts again.
     this.#writing = undefined
   }
 
-  /** Rewrites the file when most of it is obsolete. */
-  async #compact(file: JournalFile, memory: MemoryTaskStore): Promise<void> {
-    if (file.size < Math.max(this.#compactAt, 3 * memory.bytes)) return
-    const values = [...memory.entries()].map(
-      ({ name, owner, expires, runnable, version, state, entries }) => [
-        { task: { name, owner, expires, runnable, version, state, entries } },
-      ],
-    )
+  async #writeBatch({ file, memory }: Opened): Promise<void> {
+    const batch = this.#queue.splice(0, lengthOfBatch(this.#queue))
     try {
-      await file.replace(values)
-      this.#compactAt = this.#compactBytes
+      if (file.mustReplace) await file.replace(written(memory, [...batch, ...this.#queue]))
+      if (batch.length > 0) await file.append(batch.map(({ change }) => change))
+      for (const { resolve } of batch) resolve()
+    } catch (error) {
+      // Later changes are undone as well: they were made on top of those that could not be written.
+      undo(memory, [...batch, ...this.#queue.splice(0)], error)
+    }
+  }
+
+  /** Rewrites the file when most of it is obsolete. */
+  async #compact({ file, memory }: Opened): Promise<void> {
+    if (file.size < Math.max(this.#compactAt, 3 * memory.bytes)) return
+    try {
+      await file.replace(written(memory, this.#queue))
+      // As JSON, tasks may need more room than in memory: it is not compacted in vain.
+      this.#compactAt = Math.max(this.#compactBytes, 2 * file.size)
     } catch {
       // The disk may be full. The file is used further, and compacted when it has grown.
       this.#compactAt = file.size + this.#compactBytes
@@ -233,6 +246,36 @@ export function readJournal(path: string): ReadonlyMap<string, ClaimedTask> {
   return tasks
 }
 
+/** How many of the first changes are written together. */
+function lengthOfBatch(queue: readonly Pending[]): number {
+  let characters = 0
+  const end = queue.findIndex(({ change }) => {
+    characters += sizeOf(change)
+    return characters > BATCH
+  })
+  return end === -1 ? queue.length : Math.max(end, 1)
+}
+
+function sizeOf(change: Change): number {
+  const { state } = 'task' in change ? change.task : change.change
+  const entries = 'task' in change ? change.task.entries : (change.change.append ?? [])
+  return entries.reduce((sum, entry) => sum + entry.length, state.length)
+}
+
+/** All tasks as they were before changes that are not written yet. */
+function written(memory: MemoryTaskStore, unwritten: readonly Pending[]): (readonly Change[])[] {
+  const before = new Map<string, TaskEntry | undefined>()
+  for (const each of unwritten) if (!before.has(each.name)) before.set(each.name, each.before)
+  const lines: (readonly Change[])[] = []
+  for (const entry of memory.entries()) {
+    const stored = before.has(entry.name) ? before.get(entry.name) : entry
+    if (stored === undefined) continue
+    const { name, owner, expires, runnable, version, state, entries } = stored
+    lines.push([{ task: { name, owner, expires, runnable, version, state, entries } }])
+  }
+  return lines
+}
+
 function undo(memory: MemoryTaskStore, failed: readonly Pending[], error: unknown): void {
   for (const { name, before } of failed.toReversed()) memory.restore(name, before)
   for (const { reject } of failed) reject(error)
@@ -243,10 +286,15 @@ function applyLine(tasks: Map<string, ClaimedTask>, line: unknown): void {
 }
 
 function apply(tasks: Map<string, ClaimedTask>, each: Change): void {
-  if ('task' in each) return void tasks.set(each.task.name, each.task)
+  if ('task' in each) {
+    tasks.delete(each.task.name)
+    // A journal may have many that have expired.
+    if (each.task.expires > Date.now()) tasks.set(each.task.name, each.task)
+    return
+  }
   const { name, version, change } = each
   const task = tasks.get(name)
-  // It had expired, and was not part of a compacted file.
+  // It has expired, or had, and was not part of a compacted file.
   if (task === undefined || task.version !== version) return
   const { state, runnable, append = [], clear = false } = change
   const entries = clear ? [] : [...task.entries, ...append]
