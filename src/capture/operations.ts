@@ -6,6 +6,7 @@ import type { Frame, Span } from './frames.js'
 import type { HttpExchange } from './http-exchange.js'
 import { stringAt, valueAt } from './lazy-json.js'
 import { type IdKey, type Message, type MessageId, keyOfId } from './messages.js'
+import type { Definition } from './pages.js'
 import { Pending } from './pending.js'
 
 export type Status = 'ok' | 'error' | 'input_required' | 'cancelled'
@@ -33,6 +34,10 @@ export interface Operation {
   namesRevision: boolean
   /** Whether the request asked for a task. */
   hasTask: boolean
+  /** The tool that is called, as it was listed. */
+  tool: Definition | undefined
+  /** How often something was not recorded before it. */
+  losses: number
 }
 
 /** How a message relates to the ones before it. */
@@ -70,6 +75,7 @@ export class Operations {
   #described: Revision | undefined
   #served: Revision | undefined
   #hasNegotiated = false
+  #losses = 0
 
   /** `assumed`: the revision of messages that do not say it, if the capture lacks the handshake. */
   constructor(assumed?: Revision, states: RequestStates = new Map()) {
@@ -108,6 +114,20 @@ export class Operations {
     return this.#described !== undefined && !this.#hasNegotiated
   }
 
+  /** Something was not recorded: also a handshake, unless it was seen. */
+  lose(): void {
+    this.#losses++
+    if (!this.#hasNegotiated) this.#described = undefined
+  }
+
+  /**
+   * Whether what names a request certainly belongs to it. Stateless requests may use an id again once it was answered, and
+   * the response may be lost.
+   */
+  isCertain({ losses, revision }: Operation): boolean {
+    return losses === this.#losses || revision?.lifecycle === 'handshake'
+  }
+
   add(message: Message, frame: Frame): Link {
     const { dir } = frame
     if (message.kind === 'request') return this.#request(message, frame)
@@ -141,6 +161,8 @@ export class Operations {
       namesRevision: method === 'initialize' || describedVersion(params) !== undefined,
       progressToken: valueAt(params, '_meta', 'progressToken'),
       hasTask: valueAt(params, 'task') !== undefined,
+      tool: undefined,
+      losses: this.#losses,
     }
     pending.add(operation)
     return isReused ? { operation, revision, problem: 'reused-id' } : { operation, revision }
