@@ -109,13 +109,13 @@ export class Analysis {
     this.#parsers.out.lose()
     this.#traffic.lose()
     this.#sessions.lose()
-    this.#shared.agreed.change()
+    this.#shared.agreed.lose()
     lose(this.#stdio)
   }
 
   /** Something of a conversation was not recorded, or cannot be read. */
   #loseFrom(conversation: Conversation): void {
-    this.#shared.agreed.change()
+    this.#shared.agreed.lose()
     lose(conversation)
   }
 
@@ -130,6 +130,7 @@ export class Analysis {
   }
 
   #step({ request, response, frames, closed }: HttpStep, record?: EventRecord): Row[] {
+    if (request !== undefined) this.#sessions.of(request)
     if (response !== undefined) this.#sessions.responded(response)
     const rows = frames.flatMap((frame) => this.#frame(frame))
     if (closed !== undefined) {

@@ -75,6 +75,8 @@ export class Operations {
   #described: Revision | undefined
   #served: Revision | undefined
   #hasNegotiated = false
+  /** Whether `initialize` was sent and not refused. */
+  #isInitializing = false
   #losses = 0
 
   /** `assumed`: the revision of messages that do not say it, if the capture lacks the handshake. */
@@ -111,7 +113,7 @@ export class Operations {
 
   /** Whether requests of this connection name their revision, and `initialize` was not used. */
   get isStateless(): boolean {
-    return this.#described !== undefined && !this.#hasNegotiated
+    return this.#described !== undefined && !this.#hasNegotiated && !this.#isInitializing
   }
 
   /** Something was not recorded: also a handshake, unless it was seen. */
@@ -139,6 +141,7 @@ export class Operations {
   #request(message: Message, { dir, lastNs, start, end, exchange }: Frame): Link {
     const { id, method = '', params } = message
     const revision = this.#requestRevision(message)
+    if (method === 'initialize') this.#isInitializing = true
     if (id === undefined || id.isNull) return { revision }
     const pending = this.#pending[dir]
     const used = this.#used[dir]
@@ -202,6 +205,7 @@ export class Operations {
     if (!operation.namesRevision) operation.revision ??= this.#negotiated
     else if (result !== undefined && operation.method !== 'initialize')
       this.#served = operation.revision
+    if (operation.method === 'initialize') this.#isInitializing = error === undefined
     if (operation.method === 'initialize' && error === undefined) {
       this.#negotiated = revisionOf(stringAt(result, 'protocolVersion'))
       this.#hasNegotiated = true

@@ -63,9 +63,10 @@ export class AgreedTools {
   readonly #added = new WeakMap<Page, number>()
   #size = 0
   #changes = 0
+  #hasLoss = false
 
   get(name: string): Definition | undefined {
-    const tool = this.#byName.get(name)
+    const tool = this.#hasLoss ? undefined : this.#byName.get(name)
     return tool?.changes === this.#changes ? tool.definition : undefined
   }
 
@@ -75,9 +76,14 @@ export class AgreedTools {
     for (const [name, definition] of page.items ?? []) this.#add(name, definition)
   }
 
-  /** Tools have changed, or may have: nothing is certain until they are listed again. */
+  /** Tools have changed: nothing is certain until they are listed again. */
   change(): void {
     this.#changes++
+  }
+
+  /** Something was not recorded: also a list with another definition. */
+  lose(): void {
+    this.#hasLoss = true
   }
 
   #add(name: string, definition: Definition): void {
