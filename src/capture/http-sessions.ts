@@ -1,7 +1,7 @@
 import { type Revision, revisions } from '../protocol/revisions/index.js'
 import { ConversationDefinitions, type SharedDefinitions } from './conversation-definitions.js'
 import type { Frame } from './frames.js'
-import { type HttpExchange, headerOf } from './http-exchange.js'
+import { type HttpExchange, hasHead, headerOf } from './http-exchange.js'
 import type { Message } from './messages.js'
 import { type Operation, Operations, type RequestStates } from './operations.js'
 import type { SchemaCheck } from './schema-check.js'
@@ -208,6 +208,7 @@ export class HttpSessions {
     }
     // Its handshake was in another exchange, or before the capture began.
     conversation.rules.beginPartial()
+    if (!hasHead(exchange, 'in')) lose(conversation)
     if (session !== undefined) this.#remember(session, conversation)
     return { conversation, isAlone: session === undefined, operations: [] }
   }

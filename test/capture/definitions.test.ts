@@ -56,18 +56,21 @@ describe('pages of a list', () => {
     [
       'of two lists at the same time',
       [
-        ...[list(1), list(2), page(1, ['a'], 'c'), page(2, ['a'], 'c')],
-        ...[list(3, 'c'), list(4, 'c'), page(3, ['b']), page(4, ['b'])],
+        list(1),
+        list(2),
+        page(1, ['a'], 'c'),
+        page(2, ['a'], 'c'),
+        list(3, 'c'),
+        list(4, 'c'),
+        page(3, ['b']),
+        page(4, ['b']),
       ],
       'a b',
       true,
     ],
     [
       'that are requested again',
-      [
-        ...[list(1), page(1, ['a'], 'c'), list(2, 'c'), page(2, ['b'])],
-        ...[list(3, 'c'), page(3, ['b'])],
-      ],
+      [list(1), page(1, ['a'], 'c'), list(2, 'c'), page(2, ['b']), list(3, 'c'), page(3, ['b'])],
       'a b',
       true,
     ],
@@ -88,8 +91,12 @@ describe('pages of a list', () => {
     [
       'with the same cursor again and again',
       [
-        ...[list(1), page(1, ['a'], 'c'), list(2, 'c'), page(2, ['b'], 'c')],
-        ...[list(3, 'c'), page(3, ['b'], 'c')],
+        list(1),
+        page(1, ['a'], 'c'),
+        list(2, 'c'),
+        page(2, ['b'], 'c'),
+        list(3, 'c'),
+        page(3, ['b'], 'c'),
       ],
       'a b',
       false,
@@ -108,11 +115,7 @@ describe('pages of a list', () => {
     ],
     [
       'of a list that is begun again, after a complete one',
-      [
-        ...[list(1), page(1, ['a'], 'c'), list(2, 'c'), page(2, ['b'])],
-        list(3),
-        page(3, ['a'], 'c'),
-      ],
+      [list(1), page(1, ['a'], 'c'), list(2, 'c'), page(2, ['b']), list(3), page(3, ['a'], 'c')],
       'a b',
       true,
     ],
