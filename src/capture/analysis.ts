@@ -109,13 +109,13 @@ export class Analysis {
     this.#parsers.out.lose()
     this.#traffic.lose()
     this.#sessions.lose()
-    this.#shared.agreed.lose()
+    this.#shared.lose()
     lose(this.#stdio)
   }
 
   /** Something of a conversation was not recorded, or cannot be read. */
   #loseFrom(conversation: Conversation): void {
-    this.#shared.agreed.lose()
+    this.#shared.lose()
     lose(conversation)
   }
 

@@ -22,8 +22,10 @@ const CHANGED: ReadonlyMap<string | undefined, readonly Kind[]> = new Map([
   ['notifications/prompts/list_changed', ['prompts']],
   ['notifications/resources/list_changed', ['resources', 'resourceTemplates']],
 ])
-/** Lists of a conversation whose next page may follow, and the characters of a cursor. */
+/** Lists of a conversation, and of all exchanges without a session, whose next page may follow. */
 const MAX_OPEN = 8
+const MAX_OPEN_ELSEWHERE = 100
+/** The characters of a cursor. */
 const MAX_CURSOR = 2048
 
 /** A list that a message has. */
@@ -44,14 +46,59 @@ interface Open {
   listing: Listing
 }
 
+/** Lists whose next page may follow. */
+class OpenLists {
+  readonly #max: number
+  #lists: Open[] = []
+
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  add(open: Open): void {
+    this.#lists = [...this.#lists.slice(1 - this.#max), open]
+  }
+
+  /** Removes the last list that has returned a cursor. `isOneClient`: otherwise, several must have the same pages. */
+  take(kind: Kind, cursor: string | undefined, isOneClient: boolean): Listing | undefined {
+    const found = this.#lists.filter((each) => each.kind === kind && each.cursor === cursor)
+    const last = found.at(-1)
+    const isCertain =
+      isOneClient || found.every(({ listing }) => isEqual(listing, last?.listing ?? listing))
+    if (last === undefined || !isCertain) return undefined
+    this.#lists = this.#lists.filter((each) => each !== last)
+    return last.listing
+  }
+
+  forget(kinds: readonly Kind[] = KIND_NAMES): void {
+    this.#lists = this.#lists.filter(({ kind }) => !kinds.includes(kind))
+  }
+}
+
+/** Equal pages are the same. */
+function isEqual(one: Listing, other: Listing): boolean {
+  return (
+    one.pages.length === other.pages.length &&
+    one.pages.every((page, index) => page === other.pages[index])
+  )
+}
+
 /** What all conversations of a capture share. */
 export class SharedDefinitions {
   readonly pages = new Pages()
   readonly agreed = new AgreedTools()
+  /** Those of exchanges without a session. */
+  readonly open = new OpenLists(MAX_OPEN_ELSEWHERE)
   readonly view: Definitions
 
   constructor(view: Definitions) {
     this.view = view
+  }
+
+  /** Something was not recorded. */
+  lose(): void {
+    this.agreed.lose()
+    this.open.forget()
   }
 }
 
@@ -60,7 +107,7 @@ export class ConversationDefinitions {
   readonly #shared: SharedDefinitions
   /** Requests for a page that is not the first. Undefined: the cursor is none. */
   readonly #cursors = new WeakMap<Operation, string | undefined>()
-  #open: Open[] = []
+  readonly #ownOpen = new OpenLists(MAX_OPEN)
   #tools: Listing | undefined
   /** Whether tools may have changed since they were listed. */
   #isStale = false
@@ -86,8 +133,13 @@ export class ConversationDefinitions {
 
   /** Something was not recorded: lists may have changed, or been requested again. */
   lose(): void {
-    this.#open = []
+    this.#open.forget()
     this.#isStale = true
+  }
+
+  /** Without a session, the pages of a list are in several exchanges. */
+  get #open(): OpenLists {
+    return this.isOneClient ? this.#ownOpen : this.#shared.open
   }
 
   /** A message that may be a list, or announce a new one. */
@@ -101,7 +153,7 @@ export class ConversationDefinitions {
     const page = this.#shared.pages.add(KINDS[kind].key, list)
     if (kind === 'tools') this.#shared.agreed.add(page)
     const listing = this.#listing(operation, kind, revision?.id)
-    const repeated = repeatedOf(kind, list, listing)
+    const repeated = repeatedOf(kind, list, this.isOneClient ? listing : undefined)
     if (listing === undefined) return { kind, list, listing, repeated }
     listing.pages.push(page)
     listing.count += list.items.length
@@ -113,7 +165,7 @@ export class ConversationDefinitions {
   #change(kinds: readonly Kind[]): void {
     if (kinds.length === 0) return
     // The pages after a change do not continue those before it.
-    this.#open = this.#open.filter(({ kind }) => !kinds.includes(kind))
+    this.#open.forget(kinds)
     if (!kinds.includes('tools')) return
     this.#isStale = true
     this.#shared.agreed.change()
@@ -127,19 +179,9 @@ export class ConversationDefinitions {
 
   /** The list that a page belongs to: a new one, or the one that has returned its cursor and was not continued yet. */
   #listing(operation: Operation, kind: Kind, revision: string | undefined): Listing | undefined {
-    if (this.#cursors.has(operation)) {
-      const cursor = this.#cursors.get(operation)
-      const at = this.#open.findLastIndex((each) => each.kind === kind && each.cursor === cursor)
-      return at === -1 ? undefined : this.#open.splice(at, 1)[0]?.listing
-    }
-    const listing: Listing = {
-      pages: [],
-      count: 0,
-      bytes: 0,
-      revision,
-      isComplete: false,
-      cursors: new Set(),
-    }
+    if (this.#cursors.has(operation))
+      return this.#open.take(kind, this.#cursors.get(operation), this.isOneClient)
+    const listing: Listing = { pages: [], count: 0, bytes: 0, revision, isComplete: false }
     if (kind === 'tools') {
       this.#tools = listing
       this.#isStale = false
@@ -149,13 +191,9 @@ export class ConversationDefinitions {
 
   /** What follows the last page of a list. */
   #follow(kind: Kind, listing: Listing, next: unknown): void {
-    const { cursors } = listing
     listing.isComplete = next === undefined && listing.count <= MAX_DEFINITIONS
     const isCursor = typeof next === 'string' && next.length <= MAX_CURSOR
-    // A cursor that is returned again would never end.
-    if (!isCursor || cursors.has(next)) return
-    cursors.add(next)
-    this.#open = [...this.#open.slice(1 - MAX_OPEN), { kind, cursor: next, listing }]
+    if (isCursor) this.#open.add({ kind, cursor: next, listing })
   }
 }
 

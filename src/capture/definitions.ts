@@ -24,8 +24,6 @@ export interface Listing {
   revision: string | undefined
   /** Whether the last page was listed. */
   isComplete: boolean
-  /** The cursors that its pages have returned. */
-  cursors: Set<string>
 }
 
 interface View {

@@ -89,16 +89,16 @@ describe('pages of a list', () => {
       false,
     ],
     [
-      'with the same cursor again and again',
+      'with a cursor that is returned again',
       [
         list(1),
         page(1, ['a'], 'c'),
         list(2, 'c'),
         page(2, ['b'], 'c'),
         list(3, 'c'),
-        page(3, ['b'], 'c'),
+        page(3, ['d'], 'c'),
       ],
-      'a b',
+      'a b d',
       false,
     ],
     [
@@ -148,6 +148,29 @@ describe('pages of a list', () => {
       rules: [],
       bytes: sizeOf([tool('x')], [tool('y')]),
     })
+  })
+
+  it('are in several exchanges if there is no session', () => {
+    const headers = { 'MCP-Protocol-Version': '2025-11-25' }
+    const pagesOf = (
+      ...pages: readonly (readonly [cursor: string, names: string[], next?: string])[]
+    ) => {
+      const recording = new Recording()
+      for (const [cursor, names, nextCursor] of pages)
+        recording.call(
+          headers,
+          message(1, 'tools/list', cursor === '' ? {} : { cursor }),
+          response(1, { tools: names.map((name) => tool(name)), nextCursor }),
+        )
+      const { names, isComplete, rules } = listed(recording.records)
+      return [names, isComplete, ...rules]
+    }
+    expect(pagesOf(['', ['a'], 'c'], ['c', ['b']])).toEqual(['a b', true])
+    expect(
+      pagesOf(['', ['a'], 'c'], ['', ['a'], 'c'], ['c', ['b']], ['c', ['b']], ['c', ['b']]),
+    ).toEqual(['a b', true])
+    // Two clients, to which the server lists something else.
+    expect(pagesOf(['', ['a'], 'c'], ['', ['b'], 'c'], ['c', ['b']])).toEqual(['b', false])
   })
 
   it('are of other kinds too', () => {
