@@ -2,7 +2,8 @@ import { headerParameters } from '../schema/headers.js'
 import { type JsonSchema, isDialect, isObject } from '../schema/issue.js'
 import { check } from '../schema/json-schema.js'
 import { lint } from '../schema/lint.js'
-import type { AddedList, Definitions } from './definitions.js'
+import type { AddedList, ConversationDefinitions } from './conversation-definitions.js'
+import type { Definitions } from './definitions.js'
 import type { FrameFindings } from './findings.js'
 import type { Span } from './frames.js'
 import type { JsonNode } from './json.js'
@@ -44,33 +45,42 @@ export class ToolChecks {
 
   /** A list of tools; `bytes`: where it is. */
   list({ list, listing, repeated }: AddedList, bytes: Span, found: FrameFindings): void {
-    const isLarge = (size: number) => size > LARGE_BYTES
-    const before = listing.bytes
-    listing.bytes += bytes.end - bytes.start
     this.#list = bytes
-    if (isLarge(listing.bytes) && !isLarge(before))
-      found.text(
-        'large-definitions',
-        list,
-        `${listing.bytes} bytes, ${tokenEstimate(listing.bytes)}`,
-      )
+    const before = listing?.bytes ?? 0
+    const size = before + bytes.end - bytes.start
+    if (listing !== undefined) {
+      listing.bytes = size
+      if (size > LARGE_BYTES && before <= LARGE_BYTES)
+        found.text('large-definitions', list, `${size} bytes, ${tokenEstimate(size)}`)
+    }
     for (const tool of repeated)
       found.text('duplicate-name', memberOf(tool, 'name') ?? tool, stringAt(tool, 'name'))
     for (const tool of list.items ?? []) checkTool(tool, found)
   }
 
   /** A call, and its result. */
-  call(message: Message, link: Link, definitions: Definitions, found: FrameFindings): void {
+  call(
+    message: Message,
+    link: Link,
+    definitions: ConversationDefinitions,
+    found: FrameFindings,
+  ): void {
     const { operation, revision } = link
     if (operation?.method !== 'tools/call' || operation.target === undefined) return
-    if (message.kind === 'request') this.#calls++
+    if (message.kind === 'request') {
+      this.#calls++
+      operation.tool = definitions.tool(operation.target)
+    }
     if (message.kind === 'request' && this.#called.size < MAX_CALLED)
       this.#called.add(operation.target.slice(0, MAX_CALLED_NAME))
     const { result } = message
     if (message.kind !== 'response' || result === undefined || operation.hasTask) return
     const hasStructure = revision !== undefined && revision.structuredContent !== 'none'
     const isComplete = (valueAt(result, 'resultType') ?? 'complete') === 'complete'
-    const schema = definitions.tool(operation.target)?.['outputSchema']
+    const tool = definitions.tool(operation.target)
+    const schema = tool?.['outputSchema']
+    // The tool may have changed since the call.
+    if (operation.tool !== tool) return
     if (!hasStructure || !isComplete || valueAt(result, 'isError') === true || !isObject(schema))
       return
     checkOutput(schema, result, found)

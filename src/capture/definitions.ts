@@ -1,8 +1,4 @@
-import { isObject } from '../schema/issue.js'
-import type { JsonNode } from './json.js'
-import { memberOf, valueAt } from './lazy-json.js'
-import type { Message } from './messages.js'
-import type { Link, Operation } from './operations.js'
+import type { Definition, Page } from './pages.js'
 
 /** The kinds of definitions: the method that lists them, the member of its result, and the member that identifies one. */
 export const KINDS = {
@@ -13,72 +9,78 @@ export const KINDS = {
 } as const
 export type Kind = keyof typeof KINDS
 export const KIND_NAMES = Object.keys(KINDS) as readonly Kind[] // the keys of the line above
-const BY_METHOD: ReadonlyMap<string, Kind> = new Map(
-  KIND_NAMES.map((kind) => [KINDS[kind].method, kind]),
-)
 
 /** Definitions that are kept of each kind. */
-const MAX_DEFINITIONS = 10_000
+export const MAX_DEFINITIONS = 10_000
 
-interface Listing {
-  /** By name, URI or template. */
-  items: Map<string, Record<string, unknown>>
-  /** Bytes of the lists. */
+/** A list, page by page. */
+export interface Listing {
+  pages: Page[]
+  /** How many definitions it has. */
+  count: number
+  /** Bytes of the lists of tools. */
   bytes: number
   /** The revision in which they were listed. */
   revision: string | undefined
+  /** Whether the last page was listed. */
+  isComplete: boolean
 }
 
-/** A list that a message has. */
-export interface AddedList {
-  kind: Kind
-  /** The array in the message. */
-  list: JsonNode
-  /** With the earlier pages. */
+interface View {
   listing: Listing
-  /** Definitions whose name, URI or template was there before. */
-  repeated: readonly JsonNode[]
+  /** By name, URI or template. */
+  items: Map<string, Definition>
 }
 
-/** What a server has listed, as far as the messages of a connection show it. */
+/**
+ * What a server has listed, as far as a capture shows it, in whatever conversation: of each kind the last complete list,
+ * or the last one if none is complete.
+ */
 export class Definitions {
-  readonly #listings = new Map<Kind, Listing>()
-  /** Requests for a page that is not the first. */
-  readonly #continued = new WeakSet<Operation>()
-  /** Whether tools were changed since they were listed. */
-  #isStale = false
+  readonly #newest = new Map<Kind, View>()
+  readonly #complete = new Map<Kind, View>()
 
-  listing(kind: Kind): Readonly<Listing> | undefined {
-    return this.#listings.get(kind)
+  listing(kind: Kind):
+    | {
+        items: ReadonlyMap<string, Definition>
+        bytes: number
+        revision: string | undefined
+      }
+    | undefined {
+    const view = this.#complete.get(kind) ?? this.#newest.get(kind)
+    if (view === undefined) return undefined
+    const { bytes, revision } = view.listing
+    return { items: view.items, bytes, revision }
   }
 
-  /** The tool as it was listed; undefined if that is not certain. */
-  tool(name: string): Readonly<Record<string, unknown>> | undefined {
-    return this.#isStale ? undefined : this.#listings.get('tools')?.items.get(name)
+  /** Whether all pages of a list were seen, so that what it lacks does not exist. */
+  isComplete(kind: Kind): boolean {
+    return this.#complete.has(kind)
   }
 
-  /** A message that may be a list, or announce a new one. */
-  add(message: Message, { operation, revision }: Link): AddedList | undefined {
-    if (message.method === 'notifications/tools/list_changed') this.#isStale = true
-    if (operation === undefined) return undefined
-    const kind = BY_METHOD.get(operation.method)
-    if (kind === undefined) return undefined
-    if (message.kind === 'request' && valueAt(message.params, 'cursor') !== undefined)
-      this.#continued.add(operation)
-    const list = memberOf(message.result, kind)
-    if (message.kind !== 'response' || list?.items === undefined) return undefined
-    const before = this.#continued.has(operation) ? this.#listings.get(kind) : undefined
-    const listing = before ?? { items: new Map(), bytes: 0, revision: revision?.id }
-    this.#listings.set(kind, listing)
-    if (kind === 'tools' && before === undefined) this.#isStale = false
-    const repeated: JsonNode[] = []
-    for (const item of list.items) {
-      if (!isObject(item.value) || listing.items.size >= MAX_DEFINITIONS) continue
-      const key = item.value[KINDS[kind].key]
-      if (typeof key !== 'string') continue
-      if (listing.items.has(key)) repeated.push(item)
-      listing.items.set(key, item.value)
-    }
-    return { kind, list, listing, repeated }
+  /** The last page of `listing` was added just now. */
+  listed(kind: Kind, listing: Listing): void {
+    if (listing.pages.length === 1) this.#newest.set(kind, { listing, items: new Map() })
+    const newest = this.#newest.get(kind)
+    const isNewest = newest?.listing === listing
+    if (isNewest) addItems(newest.items, listing.pages.at(-1))
+    if (!listing.isComplete) return
+    const view = isNewest ? newest : viewOf(listing)
+    if (view !== undefined) this.#complete.set(kind, view)
   }
+}
+
+/** Undefined if one of its pages was forgotten. */
+function viewOf(listing: Listing): View | undefined {
+  const items = new Map<string, Definition>()
+  for (const page of listing.pages) {
+    if (page.items === undefined) return undefined
+    addItems(items, page)
+  }
+  return { listing, items }
+}
+
+function addItems(items: Map<string, Definition>, page: Page | undefined): void {
+  for (const [key, definition] of page?.items ?? [])
+    if (items.size < MAX_DEFINITIONS) items.set(key, definition)
 }

@@ -49,7 +49,12 @@ export interface EventRecord extends Content {
   readonly [member: string]: unknown
 }
 
-export type CaptureRecord = CaptureHeader | ChunkRecord | EventRecord
+/** A line that readers could not read: something was recorded, and is lost. */
+interface UnreadableRecord {
+  type: 'unreadable'
+}
+
+export type CaptureRecord = CaptureHeader | ChunkRecord | EventRecord | UnreadableRecord
 
 export function captureHeader(
   startedAt: Date,
@@ -104,8 +109,8 @@ const NEWLINE = 0x0a
 const MAX_RECORD = 32 * 1024 * 1024
 
 /**
- * Reads a capture in pieces. A line that is no record is skipped and counted: after a crash the last line may be
- * incomplete, and a writer that continues the file begins a new one.
+ * Reads a capture in pieces. A line that is no record is counted, and is an `unreadable` record unless it is the first:
+ * after a crash the last line may be incomplete, and a writer that continues the file begins a new one.
  */
 export class CaptureReader {
   #partial: Uint8Array[] = []
@@ -117,6 +122,7 @@ export class CaptureReader {
   #position = 0
   /** The bytes of the last line, without the newline. */
   #lineSize = 0
+  #hasRecord = false
 
   push(bytes: Uint8Array): CaptureRecord[] {
     const records: CaptureRecord[] = []
@@ -188,6 +194,8 @@ export class CaptureReader {
     if (size === 0) return undefined
     const record = size > MAX_RECORD ? undefined : parseRecord(line)
     if (record === undefined) this.unreadable++
+    if (record === undefined && this.#hasRecord) return { type: 'unreadable' }
+    this.#hasRecord ||= record !== undefined
     return record === 'unknown' ? undefined : record
   }
 }

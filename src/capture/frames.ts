@@ -88,6 +88,8 @@ export class FrameParser {
   #seenBom = false
   /** The current frame follows a gap. */
   #afterGap = false
+  /** Bytes after the position may be lost. */
+  #isCut = false
   /** With Content-Length: the length of the header lines so far, the announced length, and the missing bytes of a body. */
   #headerBytes = 0
   #length: number | undefined
@@ -101,6 +103,7 @@ export class FrameParser {
   /** Adds bytes at a position. Bytes that were added before are ignored; missing ones become a gap. */
   push(bytes: Uint8Array, offset: number, ns: number): Frame[] {
     if (offset > this.#position) this.#gap(offset, ns)
+    this.#isCut = false
     let rest = bytes.subarray(this.#position - offset)
     while (rest.length > 0) {
       this.#ns = ns
@@ -124,6 +127,7 @@ export class FrameParser {
     this.#start = end
     this.#position = end
     this.#ns = ns
+    this.#isCut = false
     const body = { start, end: end - 1 }
     const content = text.slice(0, -1)
     return {
@@ -139,9 +143,15 @@ export class FrameParser {
     }
   }
 
+  /** Something was not recorded. It may be the next bytes; whether it is, their offset says. */
+  lose(): void {
+    this.#isCut = true
+  }
+
   /** The end of the stream. */
   end(): Frame[] {
-    if (this.#position > this.#start) this.#incomplete('partial-line')
+    if (this.#position > this.#start)
+      this.#incomplete(this.#isCut ? 'missing-bytes' : 'partial-line')
     return this.#take()
   }
 

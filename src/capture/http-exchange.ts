@@ -1,4 +1,4 @@
-import type { EventRecord } from './format.js'
+import type { Direction, EventRecord } from './format.js'
 
 /** Headers in the order and the case in which they were sent. */
 export type HeaderPairs = readonly (readonly [name: string, value: string])[]
@@ -31,6 +31,11 @@ export function exchangeOf(record: EventRecord, id: number): HttpExchange {
     reason: '',
     responseHeaders: [],
   }
+}
+
+/** Whether the capture has the head of the request (`in`) or of the response (`out`). */
+export function hasHead({ method, status }: HttpExchange, dir: Direction): boolean {
+  return dir === 'in' ? method !== '' : status !== undefined
 }
 
 /** Adds what a `response` event says. */

@@ -1,7 +1,7 @@
 import { type Revision, revisions } from '../protocol/revisions/index.js'
+import { ConversationDefinitions, type SharedDefinitions } from './conversation-definitions.js'
 import type { Frame } from './frames.js'
-import type { Definitions } from './definitions.js'
-import { type HttpExchange, headerOf } from './http-exchange.js'
+import { type HttpExchange, hasHead, headerOf } from './http-exchange.js'
 import type { Message } from './messages.js'
 import { type Operation, Operations, type RequestStates } from './operations.js'
 import type { SchemaCheck } from './schema-check.js'
@@ -14,11 +14,23 @@ const MAX_EVENT_IDS = 100_000
 /** One client's messages, which are linked with each other. */
 export interface Conversation {
   operations: Operations
+  definitions: ConversationDefinitions
   rules: SessionRules
   /** Whether messages may belong to it that the capture does not show. */
   isPartial: boolean
+  /** Whether some of its messages may not be recorded. */
+  isLossy: boolean
+  /** How many losses of the whole capture it knows. */
+  losses: number
   /** Ids of events that were sent. */
   eventIds: Set<string>
+}
+
+/** Something of a conversation was not recorded. */
+export function lose(conversation: Conversation): void {
+  conversation.isLossy = true
+  conversation.operations.lose()
+  conversation.rules.lose()
 }
 
 interface Known {
@@ -34,7 +46,7 @@ interface Known {
  */
 export class HttpSessions {
   readonly #schemas: ReadonlyMap<string, SchemaCheck>
-  readonly #definitions: Definitions
+  readonly #definitions: SharedDefinitions
   readonly #sessions = new Map<string, Conversation>()
   readonly #exchanges = new Map<HttpExchange, Known>()
   /** A stateless request is continued in another exchange. */
@@ -42,10 +54,20 @@ export class HttpSessions {
   /** The revision that `initialize` without a session has negotiated; undefined if there were several. */
   #negotiated: Revision | undefined
   #initialized = 0
+  /** How often something was not recorded. */
+  #losses = 0
 
-  constructor(schemas: ReadonlyMap<string, SchemaCheck>, definitions: Definitions) {
+  constructor(schemas: ReadonlyMap<string, SchemaCheck>, definitions: SharedDefinitions) {
     this.#schemas = schemas
     this.#definitions = definitions
+  }
+
+  /** Something was not recorded; it is not known of which conversation. Later ones do not lack it. */
+  lose(): void {
+    this.#losses++
+    // It may be another handshake.
+    this.#initialized++
+    this.#negotiated = undefined
   }
 
   /** The conversation of an exchange. */
@@ -65,13 +87,15 @@ export class HttpSessions {
     const asked = [...this.#exchanges.values()].filter(
       ({ conversation, isAlone }) => isAlone && conversation.operations.hasPending('out', id),
     )
-    return asked.length === 1 ? asked[0]?.conversation : known.conversation
+    const [only] = asked
+    return only === undefined || asked.length > 1 ? known.conversation : this.#current(only)
   }
 
   /** Whether the request of a response may be one that the capture does not show. */
   mayLackRequest({ exchange, dir }: Frame): boolean {
     if (exchange === undefined) return false
     const { conversation, isAlone, operations } = this.#known(exchange)
+    if (conversation.isLossy) return true
     // Without a session, a server responds in the exchange of the request.
     const isHere = isAlone && dir === 'out' && operations.length > 0
     return conversation.isPartial && !isHere
@@ -84,7 +108,9 @@ export class HttpSessions {
     const { eventIds } = this.of(exchange)
     const isResumed = headerOf(exchange.requestHeaders, 'last-event-id') !== undefined
     const isRepeated = isResumed && eventIds.has(id)
-    if (eventIds.size < MAX_EVENT_IDS) eventIds.add(id)
+    eventIds.add(id)
+    const [oldest] = eventIds.size > MAX_EVENT_IDS ? eventIds : []
+    if (oldest !== undefined) eventIds.delete(oldest)
     return isRepeated
   }
 
@@ -99,6 +125,7 @@ export class HttpSessions {
     if (session === undefined || this.#sessions.has(session)) return
     const known = this.#known(exchange)
     known.isAlone = false
+    known.conversation.definitions.isOneClient = true
     this.#remember(session, known.conversation)
   }
 
@@ -107,11 +134,12 @@ export class HttpSessions {
     const known = this.#known(exchange)
     known.isAlone = false
     this.#beginsHere(known.conversation)
+    known.conversation.definitions.isOneClient = true
     this.#remember(`endpoint ${target}`, known.conversation)
   }
 
   /** Nothing more of an exchange follows. Returns its requests that are not answered, if they cannot be any more. */
-  closed(exchange: HttpExchange, by: 'client' | 'server' | undefined): Operation[] {
+  closed(exchange: HttpExchange, by: string | undefined): Operation[] {
     const known = this.#exchanges.get(exchange)
     if (known === undefined) return []
     this.#exchanges.delete(exchange)
@@ -136,22 +164,30 @@ export class HttpSessions {
     return unanswered
   }
 
-  /** Requests that nothing has answered by the end of the capture. */
-  pending(): Operation[] {
+  /** The conversations at the end of the capture, with requests that nothing has answered. */
+  open(): Conversation[] {
     const all = new Set([
       ...this.#sessions.values(),
       ...[...this.#exchanges.values()].map(({ conversation }) => conversation),
     ])
-    return [...all].flatMap(({ operations }) => operations.pending())
+    return [...all].map((conversation) => this.#current({ conversation }))
   }
 
   #known(exchange: HttpExchange): Known {
-    const found = this.#exchanges.get(exchange)
-    if (found !== undefined) return found
-    const session = headerOf(exchange.requestHeaders, 'mcp-session-id')
-    const known: Known = this.#join(exchange, session)
-    this.#exchanges.set(exchange, known)
+    let known = this.#exchanges.get(exchange)
+    if (known === undefined) {
+      known = this.#join(exchange, headerOf(exchange.requestHeaders, 'mcp-session-id'))
+      this.#exchanges.set(exchange, known)
+    }
+    this.#current(known)
     return known
+  }
+
+  /** The conversation, after it was told what was lost. */
+  #current({ conversation }: Pick<Known, 'conversation'>): Conversation {
+    if (conversation.losses < this.#losses) lose(conversation)
+    conversation.losses = this.#losses
+    return conversation
   }
 
   #join(exchange: HttpExchange, session: string | undefined): Known {
@@ -160,14 +196,19 @@ export class HttpSessions {
     if (joined !== undefined) return { conversation: joined, isAlone: false, operations: [] }
     const version = headerOf(exchange.requestHeaders, 'mcp-protocol-version')
     const named = revisions.find(({ id }) => id === version)
+    const definitions = new ConversationDefinitions(this.#definitions, session !== undefined)
     const conversation: Conversation = {
       operations: new Operations(version === undefined ? this.#negotiated : named, this.#states),
-      rules: new SessionRules(this.#schemas, this.#definitions),
+      definitions,
+      rules: new SessionRules(this.#schemas, definitions),
       isPartial: true,
+      isLossy: false,
+      losses: this.#losses,
       eventIds: new Set(),
     }
     // Its handshake was in another exchange, or before the capture began.
-    conversation.rules.beginAfterHandshake()
+    conversation.rules.beginPartial()
+    if (!hasHead(exchange, 'in')) lose(conversation)
     if (session !== undefined) this.#remember(session, conversation)
     return { conversation, isAlone: session === undefined, operations: [] }
   }
@@ -175,7 +216,7 @@ export class HttpSessions {
   /** The handshake belongs to this conversation. */
   #beginsHere(conversation: Conversation): void {
     conversation.operations = new Operations(undefined, this.#states)
-    conversation.rules = new SessionRules(this.#schemas, this.#definitions)
+    conversation.rules = new SessionRules(this.#schemas, conversation.definitions)
     conversation.isPartial = false
   }
 

@@ -7,6 +7,7 @@ import {
   type HttpExchange,
   addResponse,
   exchangeOf,
+  hasHead,
   headerOf,
   mediaType,
   pathOf,
@@ -28,9 +29,11 @@ export interface HttpStep {
   request?: HttpExchange
   response?: HttpExchange
   frames: Frame[]
-  /** An exchange of which nothing follows. `by`: who has ended it early. */
-  closed?: { exchange: HttpExchange; by: 'client' | 'server' | undefined }
+  /** An exchange of which nothing follows. `by`: who has ended it early; `analysis`: it is not followed any longer. */
+  closed?: { exchange: HttpExchange; by: EndedBy }
 }
+
+type EndedBy = 'client' | 'server' | 'analysis' | undefined
 
 /** The records of HTTP captures → exchanges and frames. */
 export class HttpTraffic {
@@ -38,6 +41,8 @@ export class HttpTraffic {
   readonly #limit = new ExpansionLimit()
   /** The paths that carry MCP: that of the server's URL, and those that an `endpoint` event has named. */
   readonly #paths = new Set<string>()
+  /** How often something was not recorded. */
+  #losses = 0
 
   /** `path`: where else messages are sent to. */
   addPath(path: string): void {
@@ -70,7 +75,13 @@ export class HttpTraffic {
     const open = this.#opened(id)
     const { dir } = record
     const body = (open[dir] ??= this.#body(open.exchange, dir))
+    body.losses = this.#losses
     return body.push(bytesOf(record), record.offset, record.ns)
+  }
+
+  /** Something was not recorded. It may be the next bytes of any body; whether it is, their offset says. */
+  lose(): void {
+    this.#losses++
   }
 
   /** The end of the capture. */
@@ -86,7 +97,8 @@ export class HttpTraffic {
     const oldest = this.#open.size > MAX_OPEN ? this.#open.values().next().value : undefined
     const replaced = before ?? oldest
     if (oldest !== undefined) this.#open.delete(oldest.exchange.id)
-    return { request: exchange, frames: [], ...(replaced === undefined ? {} : closed(replaced)) }
+    const ended = replaced === undefined ? {} : closed(replaced, 'analysis')
+    return { request: exchange, frames: [], ...ended }
   }
 
   /** A chunk of an exchange whose beginning the capture lacks. */
@@ -102,7 +114,8 @@ export class HttpTraffic {
   #end(open: Open, dir: Direction): HttpStep {
     const { exchange, ended } = open
     ended.add(dir)
-    const frames = open[dir]?.end(true) ?? []
+    const body = open[dir]
+    const frames = body?.end(body.losses === this.#losses) ?? []
     // A response may end before its request.
     if (ended.size < 2) return { frames }
     this.#open.delete(exchange.id)
@@ -125,7 +138,13 @@ export class HttpTraffic {
       mediaType(headers) === 'text/event-stream'
         ? new EventStreamBody(dir)
         : new WholeBody(dir, (text) => this.#isMessage(exchange, dir, headers, text))
-    return new Body(exchange, parser, coding, decoderOf(coding, this.#limit))
+    return new Body(
+      exchange,
+      parser,
+      coding,
+      decoderOf(coding, this.#limit),
+      hasHead(exchange, dir),
+    )
   }
 
   /** Only the server's own path has messages; other paths have OAuth metadata and the like. */
@@ -143,7 +162,7 @@ export class HttpTraffic {
   }
 }
 
-function closed({ exchange }: Open, by?: 'client' | 'server'): Pick<HttpStep, 'closed'> {
+function closed({ exchange }: Open, by?: EndedBy): Pick<HttpStep, 'closed'> {
   return { closed: { exchange, by } }
 }
 
@@ -157,18 +176,23 @@ class Body {
   #position = 0
   #undecoded = 0
   #isBroken = false
+  readonly #hasHead: boolean
   #ns = 0
+  /** How often something was not recorded before its last bytes. */
+  losses = 0
 
   constructor(
     exchange: HttpExchange,
     parser: EventStreamBody | WholeBody,
     coding: string,
     decoder: Decoder | undefined,
+    hasHead: boolean,
   ) {
     this.#exchange = exchange
     this.#parser = parser
     this.#coding = coding
     this.#decoder = decoder
+    this.#hasHead = hasHead
   }
 
   push(bytes: Uint8Array, offset: number, ns: number): Frame[] {
@@ -215,6 +239,10 @@ class Body {
       this.#decoder === undefined
         ? { exchange: this.#exchange }
         : { exchange: this.#exchange, coding: this.#coding }
-    return frames.map((frame) => ({ ...frame, ...more }))
+    return frames.map((frame) => {
+      // Without its head, a body may be encoded, or have another type.
+      if (!this.#hasHead) frame.faults.push({ kind: 'missing-bytes', start: 0, end: 0 })
+      return { ...frame, ...more }
+    })
   }
 }

@@ -6,6 +6,7 @@ import type { Frame, Span } from './frames.js'
 import type { HttpExchange } from './http-exchange.js'
 import { stringAt, valueAt } from './lazy-json.js'
 import { type IdKey, type Message, type MessageId, keyOfId } from './messages.js'
+import type { Definition } from './pages.js'
 import { Pending } from './pending.js'
 
 export type Status = 'ok' | 'error' | 'input_required' | 'cancelled'
@@ -33,6 +34,10 @@ export interface Operation {
   namesRevision: boolean
   /** Whether the request asked for a task. */
   hasTask: boolean
+  /** The tool that is called, as it was listed. */
+  tool: Definition | undefined
+  /** How often something was not recorded before it. */
+  losses: number
 }
 
 /** How a message relates to the ones before it. */
@@ -70,6 +75,9 @@ export class Operations {
   #described: Revision | undefined
   #served: Revision | undefined
   #hasNegotiated = false
+  /** Whether `initialize` was sent and not refused. */
+  #isInitializing = false
+  #losses = 0
 
   /** `assumed`: the revision of messages that do not say it, if the capture lacks the handshake. */
   constructor(assumed?: Revision, states: RequestStates = new Map()) {
@@ -105,7 +113,21 @@ export class Operations {
 
   /** Whether requests of this connection name their revision, and `initialize` was not used. */
   get isStateless(): boolean {
-    return this.#described !== undefined && !this.#hasNegotiated
+    return this.#described !== undefined && !this.#hasNegotiated && !this.#isInitializing
+  }
+
+  /** Something was not recorded: also a handshake, unless it was seen. */
+  lose(): void {
+    this.#losses++
+    if (!this.#hasNegotiated) this.#described = undefined
+  }
+
+  /**
+   * Whether what names a request certainly belongs to it. Stateless requests may use an id again once it was answered, and
+   * the response may be lost.
+   */
+  isCertain({ losses, revision }: Operation): boolean {
+    return losses === this.#losses || revision?.lifecycle === 'handshake'
   }
 
   add(message: Message, frame: Frame): Link {
@@ -119,6 +141,7 @@ export class Operations {
   #request(message: Message, { dir, lastNs, start, end, exchange }: Frame): Link {
     const { id, method = '', params } = message
     const revision = this.#requestRevision(message)
+    if (method === 'initialize') this.#isInitializing = true
     if (id === undefined || id.isNull) return { revision }
     const pending = this.#pending[dir]
     const used = this.#used[dir]
@@ -141,6 +164,8 @@ export class Operations {
       namesRevision: method === 'initialize' || describedVersion(params) !== undefined,
       progressToken: valueAt(params, '_meta', 'progressToken'),
       hasTask: valueAt(params, 'task') !== undefined,
+      tool: undefined,
+      losses: this.#losses,
     }
     pending.add(operation)
     return isReused ? { operation, revision, problem: 'reused-id' } : { operation, revision }
@@ -180,6 +205,7 @@ export class Operations {
     if (!operation.namesRevision) operation.revision ??= this.#negotiated
     else if (result !== undefined && operation.method !== 'initialize')
       this.#served = operation.revision
+    if (operation.method === 'initialize') this.#isInitializing = error === undefined
     if (operation.method === 'initialize' && error === undefined) {
       this.#negotiated = revisionOf(stringAt(result, 'protocolVersion'))
       this.#hasNegotiated = true

@@ -16,13 +16,28 @@ interface Progress {
 /** Progress names the token of a request in progress, and increases. */
 export class ProgressRules {
   readonly #tokens = { in: new Map<unknown, Progress>(), out: new Map<unknown, Progress>() }
+  /** Whether there may be requests that the conversation does not show. */
+  #mayLackRequests = false
+
+  /** The capture shows a part of the conversation. */
+  beginPartial(): void {
+    this.#mayLackRequests = true
+  }
+
+  /** Something was not recorded: also a request that uses a token again. */
+  lose(): void {
+    this.#mayLackRequests = true
+    this.#tokens.in.clear()
+    this.#tokens.out.clear()
+  }
 
   check(message: Message, dir: Direction, { operation }: Link, found: FrameFindings): void {
     const { kind, method, result } = message
     if (kind === 'request' && operation !== undefined) {
       const tokens = this.#tokens[dir]
-      if (operation.progressToken !== undefined && tokens.size < MAX_TOKENS)
-        tokens.set(keyOf(operation.progressToken), { last: undefined, isDone: false })
+      const key = keyOf(operation.progressToken)
+      if (key !== undefined && (tokens.size < MAX_TOKENS || tokens.has(key)))
+        tokens.set(key, { last: undefined, isDone: false })
     }
     if (kind === 'response' && operation !== undefined) {
       const progress = this.#tokens[operation.dir].get(keyOf(operation.progressToken))
@@ -40,7 +55,7 @@ export class ProgressRules {
     const token = memberOf(params, 'progressToken')
     const progress = tokens.get(keyOf(token?.value))
     if (progress === undefined) {
-      if (tokens.size < MAX_TOKENS)
+      if (tokens.size < MAX_TOKENS && !this.#mayLackRequests)
         found.text('progress', token ?? params ?? node, 'no request has this token')
       return
     }

@@ -31,6 +31,11 @@ export class Retries {
     this.#open = [...this.#open.slice(1 - MAX_OPEN), { request, keys }]
   }
 
+  /** Something was not recorded: also results that ask for the same input. */
+  lose(): void {
+    this.#open = []
+  }
+
   request(message: Message, operation: Operation, found: FrameFindings): void {
     const { method, params, node } = message
     const { continues } = operation

@@ -1,6 +1,7 @@
 import { METHODS } from '../protocol/methods.js'
 import { type Revision, revisions } from '../protocol/revisions/index.js'
 import { isObject } from '../schema/issue.js'
+import type { ConversationDefinitions } from './conversation-definitions.js'
 import { ToolChecks } from './definition-checks.js'
 import type { Definitions } from './definitions.js'
 import type { FrameFindings } from './findings.js'
@@ -40,26 +41,45 @@ const META_PATH =
 /** Rules of MCP, by the revision of each message. */
 export class SessionRules {
   readonly #schemas: ReadonlyMap<string, SchemaCheck>
-  readonly #definitions: Definitions
+  readonly #definitions: ConversationDefinitions
   readonly #tools = new ToolChecks()
   readonly #progress = new ProgressRules()
   readonly #stateless = new StatelessRules()
   /** Whether the server has responded to initialize, and the client has confirmed. */
   #isAnswered = false
   #isInitialized = false
+  /** Whether the capture shows that the client has confirmed. */
+  #isConfirmed = false
+  #hasLoss = false
   /** What each side has declared; undefined if the capture does not show it. */
   #server: Record<string, unknown> | undefined
   #client: Record<string, unknown> | undefined
 
-  constructor(schemas: ReadonlyMap<string, SchemaCheck>, definitions: Definitions) {
+  constructor(schemas: ReadonlyMap<string, SchemaCheck>, definitions: ConversationDefinitions) {
     this.#schemas = schemas
     this.#definitions = definitions
   }
 
-  /** The capture lacks the handshake, so that nothing is said about messages before it. */
-  beginAfterHandshake(): void {
+  /** The capture lacks the handshake and may lack requests, so that nothing is concluded from their absence. */
+  beginPartial(): void {
     this.#isAnswered = true
     this.#isInitialized = true
+    this.#progress.beginPartial()
+  }
+
+  /** Something was not recorded: from now on, nothing is concluded from what the capture does not show. */
+  lose(): void {
+    // What was declared is certain only after the handshake.
+    if (!this.#isConfirmed) {
+      this.#server = undefined
+      this.#client = undefined
+    }
+    this.#hasLoss = true
+    this.#isAnswered = true
+    this.#isInitialized = true
+    this.#progress.lose()
+    this.#stateless.lose()
+    this.#definitions.lose()
   }
 
   /** `isStateless`: the connection has stateless requests only. */
@@ -86,8 +106,8 @@ export class SessionRules {
   }
 
   /** The end of a capture: the tools that were never called, and where they were listed. */
-  unusedTools(): { span: Span; detail: string } | undefined {
-    return this.#tools.unused(this.#definitions)
+  unusedTools(definitions: Definitions): { span: Span; detail: string } | undefined {
+    return this.#hasLoss ? undefined : this.#tools.unused(definitions)
   }
 
   #notification({ method = '', node }: Message, dir: Direction, found: FrameFindings): void {
@@ -107,7 +127,10 @@ export class SessionRules {
   /** Remembers what the handshake says. */
   #follow({ kind, method, params, result }: Message, dir: Direction, { operation }: Link): void {
     if (method === 'initialize' && dir === 'in') this.#client = objectAt(params, 'capabilities')
-    if (method === 'notifications/initialized') this.#isInitialized = true
+    if (method === 'notifications/initialized') {
+      this.#isInitialized = true
+      this.#isConfirmed = true
+    }
     if (kind !== 'response' || result === undefined) return
     if (operation?.method === 'initialize') this.#isAnswered = true
     if (operation?.method === 'initialize' || operation?.method === 'server/discover')
@@ -130,7 +153,7 @@ export class SessionRules {
     isStateless: boolean,
     found: FrameFindings,
   ): void {
-    if (dir === 'out' && isStateless) {
+    if (dir === 'out' && isStateless && !this.#hasLoss) {
       found.text('server-request', methodPlace(node), method)
       return
     }

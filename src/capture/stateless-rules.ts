@@ -38,10 +38,17 @@ export class StatelessRules {
   /** The server has returned a result to a stateless request: it knows the rules. */
   #isServed = false
   #wantsLogs = false
+  /** Something was not recorded: nothing is concluded from what the capture does not show. */
+  #hasLoss = false
 
   /** Whether the server has served a stateless request. */
   get isServed(): boolean {
     return this.#isServed
+  }
+
+  lose(): void {
+    this.#hasLoss = true
+    this.#retries.lose()
   }
 
   /** `isStateless`: the connection has stateless requests only. */
@@ -59,7 +66,9 @@ export class StatelessRules {
     if (version === undefined && !isStateless) return
     const meta = memberOf(params, '_meta')
     const isStatelessRequest = link.revision?.lifecycle === 'stateless'
-    if (version === undefined && isStateless && this.#isServed && METHODS.get(method) !== undefined)
+    // A handshake may be lost.
+    const isCertain = isStateless && this.#isServed && !this.#hasLoss
+    if (version === undefined && isCertain && METHODS.get(method) !== undefined)
       found.text('missing-meta', meta ?? params ?? node, PROTOCOL_VERSION)
     if (version === undefined || !isStatelessRequest) return
     const capabilities = valueAt(meta, CLIENT_CAPABILITIES)
@@ -107,7 +116,7 @@ export class StatelessRules {
     const { method = '', node } = message
     const { operation } = link
     // With both kinds of requests on a connection, it is not certain to which one a notification belongs.
-    const isCertain = isStateless && this.#isServed
+    const isCertain = isStateless && this.#isServed && !this.#hasLoss
     if (method === 'notifications/message' && isCertain && !this.#wantsLogs)
       found.text('unrequested-log', methodPlace(node))
     const filter = FILTERS[method]
@@ -118,7 +127,8 @@ export class StatelessRules {
       return
     }
     if (method === ACKNOWLEDGED) request.isAcknowledged = true
-    else if (!request.isAcknowledged) found.text('acknowledgement', methodPlace(node), method)
+    else if (!request.isAcknowledged && !this.#hasLoss)
+      found.text('acknowledgement', methodPlace(node), method)
     if (filter !== undefined && !isRequested(request.filter[filter]))
       found.text('unrequested-notification', methodPlace(node), method)
   }

@@ -31,13 +31,21 @@ export function lockText(definitions: Definitions | undefined): string {
   return `${canonical(lock, 2)}\n`
 }
 
-/** Compares what a server lists with a lock file. Throws a SyntaxError if it is none. */
-export function checkLock(text: string, definitions: Definitions | undefined): Found[] {
+/**
+ * Compares what a server lists with a lock file. Throws a SyntaxError if it is none. `incomplete`: kinds of which not
+ * everything may be listed, so that nothing is known to be removed.
+ */
+export function checkLock(
+  text: string,
+  definitions: Definitions | undefined,
+  incomplete: readonly Kind[] = [],
+): Found[] {
   const locked = readLock(text)
   const changes = KIND_NAMES.flatMap((kind) => {
     const before = locked[kind]
     const now = definitions?.listing(kind)?.items ?? new Map<string, object>()
-    const names = [...new Set([...Object.keys(before), ...now.keys()])].toSorted()
+    const kept = incomplete.includes(kind) ? [] : Object.keys(before)
+    const names = [...new Set([...kept, ...now.keys()])].toSorted()
     return names.flatMap((name) =>
       changesOf(Object.hasOwn(before, name) ? before[name] : undefined, now.get(name)).map(
         (change) => `${NAMES[kind]} ${JSON.stringify(name.slice(0, 100))} ${change}`,
@@ -45,6 +53,12 @@ export function checkLock(text: string, definitions: Definitions | undefined): F
     )
   })
   return changes.slice(0, MAX_CHANGES).map((change) => plainFinding('changed-definition', change))
+}
+
+/** The kinds of which a lock file has definitions. */
+export function lockedKinds(text: string): Kind[] {
+  const locked = readLock(text)
+  return KIND_NAMES.filter((kind) => Object.keys(locked[kind]).length > 0)
 }
 
 function changesOf(before: unknown, now: unknown): string[] {

@@ -4,12 +4,12 @@ import { baselineText, readBaseline } from '../check/baseline.js'
 import { captureLines } from '../check/capture-lines.js'
 import { junitText } from '../check/junit.js'
 import { LiveCheck, type LiveReport } from '../check/live.js'
-import { checkLock, lockText } from '../check/lock.js'
+import { checkLock, lockText, lockedKinds } from '../check/lock.js'
 import { Durations } from '../check/recording.js'
 import { Items } from '../check/report.js'
 import { type Line, sarif } from '../check/sarif.js'
 import { Analysis, type Row } from '../capture/analysis.js'
-import type { Definitions } from '../capture/definitions.js'
+import { type Definitions, KIND_NAMES, type Kind } from '../capture/definitions.js'
 import { SEVERITIES, type Severity } from '../capture/rules.js'
 import { loadSchemaChecks } from '../capture/schema-check.js'
 import type { Transport } from '../check/probes.js'
@@ -28,6 +28,12 @@ const DEFAULT_TIMEOUT = 10_000
 /** Requests for `--p95`. */
 const SAMPLES = 20
 const MAX_CAPTURE = 64 * 1024 * 1024
+const NAMES: Readonly<Record<Kind, string>> = {
+  tools: 'tools',
+  prompts: 'prompts',
+  resources: 'resources',
+  resourceTemplates: 'resource templates',
+}
 
 export const check: Command = {
   usage: 'check [CAPTURE | SERVER | -- COMMAND] [options]',
@@ -100,7 +106,7 @@ interface Checked {
   definitions: Definitions | undefined
   durations: Durations
   /** Of a capture: when it began, and whether it has the exit of the server. */
-  capture?: { startedAt: number; isComplete: boolean }
+  capture?: { startedAt: number; isComplete: boolean; hasLoss: boolean }
   live?: LiveReport
 }
 
@@ -120,14 +126,22 @@ async function runCheck(args: Arguments): Promise<void> {
     ? await checkCapture(word, known)
     : await checkServer(args, word, known, budgets, isText)
   const { items, definitions, durations, live } = checked
+  // A host need not list everything, or all pages.
+  const incomplete = isFile ? KIND_NAMES.filter((kind) => !definitions?.isComplete(kind)) : []
   if (live?.failure === undefined) {
-    for (const found of checkBudgets(budgets, definitions, durations)) items.add(found)
-    if (lock !== undefined) for (const found of lock(definitions)) items.add(found)
+    const mayLackTools = incomplete.includes('tools')
+    for (const found of checkBudgets(budgets, definitions, durations, mayLackTools))
+      items.add(found)
+    if (lock !== undefined)
+      for (const found of checkLock(lock, definitions, incomplete)) items.add(found)
+    warnOfIncomplete(checked, incomplete, budgets, lock)
   }
   await printReport(checked, values.get('format') ?? 'text', failOn)
+  if (checked.capture?.hasLoss === true)
+    warn('the capture lacks some of the traffic: findings that depend on it are left out')
   if (live?.failure !== undefined)
     throw new CommandError(3, `Cannot connect to ${checked.label}: ${live.failure}`)
-  update(values, checked)
+  update(values, checked, incomplete)
   const count = values.has('update-baseline') ? 0 : items.atLeast(failOn)
   if (count > 0)
     throw new CommandError(
@@ -159,22 +173,48 @@ function baselineOf(values: ReadonlyMap<string, string>): Set<string> {
   return path === undefined ? new Set() : readCheckFile(path, 'baseline', readBaseline)
 }
 
-/** Compares definitions with the lock file, which is read before anything is started. */
-function lockOf(values: ReadonlyMap<string, string>) {
+/** The text of the lock file, which is read before anything is started. */
+function lockOf(values: ReadonlyMap<string, string>): string | undefined {
   const path = values.get('lock')
   if (path === undefined || values.has('update-lock')) return undefined
-  const text = readCheckFile(path, 'lock', (content) => {
+  return readCheckFile(path, 'lock', (content) => {
     checkLock(content, undefined)
     return content
   })
-  return (definitions: Definitions | undefined) => checkLock(text, definitions)
 }
 
-function update(values: ReadonlyMap<string, string>, { items, definitions }: Checked): void {
+/** Says what could not be compared, because the capture does not have the whole list. */
+function warnOfIncomplete(
+  { label }: Checked,
+  incomplete: readonly Kind[],
+  { tools }: Budgets,
+  lock: string | undefined,
+): void {
+  const expected = new Set<Kind>(lock === undefined ? [] : lockedKinds(lock))
+  if (tools.length > 0) expected.add('tools')
+  const kinds = incomplete.filter((kind) => expected.has(kind))
+  if (kinds.length > 0)
+    warn(
+      `${label} has no complete list of ${namesOf(kinds)}: missing ones are not reported; check the server itself, or a capture in which the host lists all`,
+    )
+}
+
+function namesOf(kinds: readonly Kind[]): string {
+  return kinds.map((kind) => NAMES[kind]).join(', ')
+}
+
+function update(
+  values: ReadonlyMap<string, string>,
+  { label, items, definitions }: Checked,
+  incomplete: readonly Kind[],
+): void {
   if (values.has('update-baseline'))
     writeCheckFile(values.get('baseline') ?? DEFAULT_FILES.baseline, baselineText(items.list))
-  if (values.has('update-lock'))
-    writeCheckFile(values.get('lock') ?? DEFAULT_FILES.lock, lockText(definitions))
+  if (!values.has('update-lock')) return
+  writeCheckFile(values.get('lock') ?? DEFAULT_FILES.lock, lockText(definitions))
+  const partial = incomplete.filter((kind) => definitions?.listing(kind) !== undefined)
+  if (partial.length > 0)
+    warn(`${label} has no complete list of ${namesOf(partial)}: the lock file lacks the others`)
 }
 
 async function checkCapture(path: string, known: ReadonlySet<string>): Promise<Checked> {
@@ -200,7 +240,7 @@ async function checkCapture(path: string, known: ReadonlySet<string>): Promise<C
     items,
     definitions: analysis.definitions,
     durations,
-    capture: { startedAt, isComplete: analysis.hasExited },
+    capture: { startedAt, isComplete: analysis.hasExited, hasLoss: analysis.hasLoss },
   }
 }
 

@@ -43,7 +43,8 @@ describe('a capture', () => {
     const file = encode(records.map(encodeRecord).join(''))
     let complete = 0
     for (let size = 0; size <= file.length; size++) {
-      const { records: found, unreadable } = read([file.subarray(0, size)])
+      const { records: all, unreadable } = read([file.subarray(0, size)])
+      const found = all.filter(({ type }) => type !== 'unreadable')
       expect(found).toEqual(records.slice(0, found.length))
       expect(found.length).toBeGreaterThanOrEqual(complete)
       complete = found.length
@@ -56,6 +57,17 @@ describe('a capture', () => {
     const file = encode([HEADER, chunkRecord('out', 1, 0, encode('ü'))].map(encodeRecord).join(''))
     const bytes = [...file].map((byte) => Uint8Array.of(byte))
     expect(read(bytes)).toEqual(read([file]))
+  })
+
+  it('has an unreadable record for a damaged line, unless it is the first', () => {
+    const text = [HEADER, chunkRecord('in', 1, 0, encode('a'))].map(encodeRecord)
+    const { records } = read([encode(`?\n${text.join('{"type":"chu\n')}{"type":"ev`)])
+    expect(records.map(({ type }) => type)).toEqual([
+      'capture',
+      'unreadable',
+      'chunk',
+      'unreadable',
+    ])
   })
 
   it('skips lines that are no records and records of later versions', () => {

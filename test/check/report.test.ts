@@ -6,7 +6,7 @@ import { baselineText, readBaseline } from '../../src/check/baseline.js'
 import { checkBudgets, percentile } from '../../src/check/budgets.js'
 import { canonical, differences } from '../../src/check/canonical.js'
 import { junitText } from '../../src/check/junit.js'
-import { checkLock, lockText } from '../../src/check/lock.js'
+import { checkLock, lockText, lockedKinds } from '../../src/check/lock.js'
 import { Durations, type Found } from '../../src/check/recording.js'
 import { type Item, Items } from '../../src/check/report.js'
 import { sarif } from '../../src/check/sarif.js'
@@ -61,6 +61,14 @@ describe('a lock file', () => {
       'tool "gone" was removed',
       'tool "new" was added',
     ])
+  })
+
+  it('does not report as removed what may exist', () => {
+    const text = lockText(listed(TOOL, { ...TOOL, name: 'gone' }))
+    const now = listed({ ...TOOL, name: 'new' })
+    expect(lockedKinds(text)).toEqual(['tools'])
+    expect(details(checkLock(text, now, ['tools']))).toEqual(['tool "new" was added'])
+    expect(details(checkLock(text, now, ['prompts'])).length).toBe(3)
   })
 
   it('with a changed digest does not accept the definition', () => {

@@ -106,6 +106,87 @@ it('ccmcp check hides the findings of a baseline', async () => {
   expect(code).toBe(0)
 })
 
+/** A session in which a host lists some of what the server has. */
+function writeSession(...messages: readonly (readonly [dir: 'in' | 'out', message: object])[]) {
+  const version = '2025-11-25'
+  const clientInfo = { name: 'c', version: '1' }
+  const capabilities = { tools: {}, prompts: {} }
+  const all: typeof messages = [
+    [
+      'in',
+      {
+        id: 0,
+        method: 'initialize',
+        params: { protocolVersion: version, capabilities: {}, clientInfo },
+      },
+    ],
+    ['out', { id: 0, result: { protocolVersion: version, capabilities, serverInfo: clientInfo } }],
+    ['in', { method: 'notifications/initialized' }],
+    ...messages,
+  ]
+  const offsets = { in: 0, out: 0 }
+  const chunks = all.map(([dir, message], ns) => {
+    const bytes = new TextEncoder().encode(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+    offsets[dir] += bytes.length
+    return chunkRecord(dir, ns, offsets[dir] - bytes.length, bytes)
+  })
+  const exit = { type: 'event', event: 'exit', ns: 100, code: 0 } as const
+  const records = [captureHeader(new Date(0), 'test'), ...chunks, exit]
+  writeFileSync(file, records.map(encodeRecord).join(''))
+}
+const tool = (name: string, description = '') => ({
+  name,
+  description,
+  inputSchema: { type: 'object' },
+})
+const listTools = ['in', { id: 1, method: 'tools/list' }] as const
+
+it('ccmcp check of a capture does not report as removed what the host did not list', async () => {
+  const lock = join(folder, 'lock.json')
+  const args = ['check', file, '--lock', lock]
+  const prompts = ['in', { id: 2, method: 'prompts/list' }] as const
+  const all = { id: 1, result: { tools: [tool('a'), tool('b')] } }
+  writeSession(listTools, ['out', all], prompts, [
+    'out',
+    { id: 2, result: { prompts: [{ name: 'p' }] } },
+  ])
+  expect(await cli([...args, '--update-lock'])).toMatchObject({ code: 0, stderr: '' })
+  expect(await cli(args)).toMatchObject({ code: 0, stderr: '' })
+
+  writeSession(listTools, ['out', all])
+  const unlisted = await cli([...args, '--expect-tool', 'a'])
+  expect(unlisted.stderr).toContain(`${file} has no complete list of prompts: missing ones`)
+  expect(unlisted.stderr.split('\n').length).toBe(2)
+  expect(unlisted.code).toBe(0)
+  const missing = await cli(['check', file, '--expect-tool', 'c'])
+  expect(missing.stdout).toContain('expected-tool')
+  expect(missing.code).toBe(1)
+
+  writeSession(['in', { id: 1, method: 'tools/call', params: { name: 'a' } }])
+  const nothing = await cli([...args, '--expect-tool', 'a'])
+  expect(nothing.stderr).toContain('has no complete list of tools, prompts: missing ones')
+  expect(nothing.code).toBe(0)
+
+  const page = { id: 1, result: { tools: [tool('a', 'Changed.')], nextCursor: 'c' } }
+  writeSession(listTools, ['out', page])
+  const partial = await cli([...args, '--expect-tool', 'b'])
+  expect(partial.stdout).toContain('tool "a" /description: "" → "Changed."')
+  expect(partial.stdout).not.toContain('"b"')
+  expect(partial.stderr).toContain('has no complete list of tools, prompts')
+  const updated = await cli([...args, '--update-lock'])
+  expect(updated.stderr).toBe(
+    `ccmcp: ${file} has no complete list of tools: the lock file lacks the others\n`,
+  )
+})
+
+it('ccmcp check says that a capture lacks something', async () => {
+  writeCapture(PONG)
+  writeFileSync(file, `${readFileSync(file, 'utf8')}{"type":"chunk","dir":"ou`)
+  const { stderr, code } = await cli(['check', file, '--format', 'json'])
+  expect(stderr).toContain('the capture lacks some of the traffic')
+  expect(code).toBe(0)
+})
+
 it.each([
   [['check'], 'Missing CAPTURE or SERVER'],
   [['check', 'x.ndjson', '--allow-calls'], '--allow-calls is for a server'],

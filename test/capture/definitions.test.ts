@@ -1,0 +1,345 @@
+import { describe, expect, it } from 'vitest'
+import { Analysis } from '../../src/capture/analysis.js'
+import { type Kind } from '../../src/capture/definitions.js'
+import { type CaptureRecord, type Direction, chunkRecord } from '../../src/capture/format.js'
+import {
+  Recording,
+  encode,
+  inSession,
+  openSession,
+  request as message,
+  result as response,
+} from './http-recording.js'
+import { META, handshake, request, result, schemas } from './lines.js'
+
+/** The records of lines on stdio. */
+function recordsOf(lines: readonly string[]): CaptureRecord[] {
+  const offsets = { in: 0, out: 0 }
+  return lines.map((line, index) => {
+    const dir: Direction = line.startsWith('>') ? 'in' : 'out'
+    const bytes = encode(`${line.slice(2)}\n`)
+    const record = chunkRecord(dir, index, offsets[dir], bytes)
+    offsets[dir] += bytes.length
+    return record
+  })
+}
+
+/** The names, whether the list is complete, and the rules that are broken. */
+function listed(records: readonly CaptureRecord[], kind: Kind = 'tools') {
+  const analysis = new Analysis(schemas)
+  const rules = records
+    .flatMap((record) => analysis.add(record))
+    .flatMap(({ findings }) => findings.map(({ rule }) => rule))
+  const { definitions } = analysis
+  const { items, bytes = 0 } = definitions.listing(kind) ?? {}
+  const names = [...(items?.keys() ?? [])].join(' ')
+  return { names, bytes, isComplete: definitions.isComplete(kind), rules }
+}
+
+const tool = (name: string, outputSchema?: object) => ({
+  name,
+  inputSchema: { type: 'object' },
+  ...(outputSchema === undefined ? {} : { outputSchema }),
+})
+const sizeOf = (...pages: readonly object[][]) =>
+  pages.reduce((sum, page) => sum + JSON.stringify(page).length, 0)
+const list = (id: number, cursor?: unknown) =>
+  request(id, 'tools/list', cursor === undefined ? {} : { cursor })
+const page = (id: number, names: readonly string[], nextCursor?: unknown) =>
+  result(id, { tools: names.map((name) => tool(name)), nextCursor })
+const changed = '< {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+const open = handshake('2025-11-25', { tools: { listChanged: true } })
+
+describe('pages of a list', () => {
+  it.each<[string, string[], string, boolean]>([
+    ['in order', [list(1), page(1, ['a'], 'c'), list(2, 'c'), page(2, ['b'])], 'a b', true],
+    [
+      'of two lists at the same time',
+      [
+        list(1),
+        list(2),
+        page(1, ['a'], 'c'),
+        page(2, ['a'], 'c'),
+        list(3, 'c'),
+        list(4, 'c'),
+        page(3, ['b']),
+        page(4, ['b']),
+      ],
+      'a b',
+      true,
+    ],
+    [
+      'that are requested again',
+      [list(1), page(1, ['a'], 'c'), list(2, 'c'), page(2, ['b']), list(3, 'c'), page(3, ['b'])],
+      'a b',
+      true,
+    ],
+    [
+      'that are requested again before the response',
+      [list(1), page(1, ['a'], 'c'), list(2, 'c'), list(3, 'c'), page(3, ['b'])],
+      'a b',
+      true,
+    ],
+    ['that are missing', [list(1), page(1, ['a'], 'c')], 'a', false],
+    ['with an unknown cursor', [list(1, 'c'), page(1, ['b'])], '', false],
+    [
+      'with another cursor',
+      [list(1), page(1, ['a'], 'c'), list(2, 'd'), page(2, ['b'])],
+      'a',
+      false,
+    ],
+    [
+      'with a cursor that is returned again',
+      [
+        list(1),
+        page(1, ['a'], 'c'),
+        list(2, 'c'),
+        page(2, ['b'], 'c'),
+        list(3, 'c'),
+        page(3, ['d'], 'c'),
+      ],
+      'a b d',
+      false,
+    ],
+    [
+      'with an empty cursor',
+      [list(1), page(1, ['a'], ''), list(2, ''), page(2, ['b'])],
+      'a b',
+      true,
+    ],
+    [
+      'after a change',
+      [list(1), page(1, ['a', 'b'], 'c'), changed, list(2, 'c'), page(2, ['b', 'd'])],
+      'a b',
+      false,
+    ],
+    [
+      'of a list that is begun again, after a complete one',
+      [list(1), page(1, ['a'], 'c'), list(2, 'c'), page(2, ['b']), list(3), page(3, ['a'], 'c')],
+      'a b',
+      true,
+    ],
+    ['of a later list', [list(1), page(1, ['a']), list(2), page(2, ['b'])], 'b', true],
+  ])('%s', (_, lines, names, isComplete) => {
+    const found = listed(recordsOf([...open, ...lines]))
+    const pages = names.split(' ').map((name) => [tool(name)])
+    const bytes = _ === 'after a change' ? sizeOf([tool('a'), tool('b')]) : sizeOf(...pages)
+    expect(found).toEqual({ names, isComplete, rules: [], bytes: names === '' ? 0 : bytes })
+  })
+
+  it('have a name twice only in one list', () => {
+    const twice = [list(1), page(1, ['a'], 'c'), list(2, 'c'), page(2, ['b', 'a'])]
+    expect(listed(recordsOf([...open, ...twice])).rules).toEqual(['duplicate-name'])
+    const unknown = [list(1, 'x'), page(1, ['b', 'b'])]
+    expect(listed(recordsOf([...open, ...unknown])).rules).toEqual(['duplicate-name'])
+  })
+
+  it('belong to their session', () => {
+    const recording = new Recording()
+    for (const session of ['a', 'b']) openSession(recording, session)
+    const exchange = (session: string, id: number, params: object, value: object) =>
+      recording.call(inSession(session), message(id, 'tools/list', params), response(id, value))
+    for (const session of ['a', 'b'])
+      exchange(session, 1, {}, { tools: [tool('x')], nextCursor: 'c' })
+    for (const session of ['a', 'b']) exchange(session, 2, { cursor: 'c' }, { tools: [tool('y')] })
+    expect(listed(recording.records)).toEqual({
+      names: 'x y',
+      isComplete: true,
+      rules: [],
+      bytes: sizeOf([tool('x')], [tool('y')]),
+    })
+  })
+
+  it('are in several exchanges if there is no session', () => {
+    const headers = { 'MCP-Protocol-Version': '2025-11-25' }
+    const pagesOf = (
+      ...pages: readonly (readonly [cursor: string, names: string[], next?: string])[]
+    ) => {
+      const recording = new Recording()
+      for (const [cursor, names, nextCursor] of pages)
+        recording.call(
+          headers,
+          message(1, 'tools/list', cursor === '' ? {} : { cursor }),
+          response(1, { tools: names.map((name) => tool(name)), nextCursor }),
+        )
+      const { names, isComplete, rules } = listed(recording.records)
+      return [names, isComplete, ...rules]
+    }
+    expect(pagesOf(['', ['a'], 'c'], ['c', ['b']])).toEqual(['a b', true])
+    expect(
+      pagesOf(['', ['a'], 'c'], ['', ['a'], 'c'], ['c', ['b']], ['c', ['b']], ['c', ['b']]),
+    ).toEqual(['a b', true])
+    // Two clients, to which the server lists something else.
+    expect(pagesOf(['', ['a'], 'c'], ['', ['b'], 'c'], ['c', ['b']])).toEqual(['b', false])
+  })
+
+  it('are of other kinds too', () => {
+    const lines = [
+      ...handshake('2025-11-25', { prompts: {} }),
+      request(1, 'prompts/list'),
+      result(1, { prompts: [{ name: 'p' }], nextCursor: 'c' }),
+      request(2, 'prompts/list', { cursor: 'c' }),
+      result(2, { prompts: [{ name: 'q' }] }),
+    ]
+    expect(listed(recordsOf(lines), 'prompts')).toMatchObject({ names: 'p q', isComplete: true })
+    expect(listed(recordsOf(lines), 'resources').isComplete).toBe(false)
+  })
+
+  it('of many clients take little memory, and those of the last ones are kept', () => {
+    const analysis = new Analysis(schemas)
+    const padding = 'x'.repeat(400_000)
+    const calls = (session: string, from: string) => {
+      const recording = new Recording()
+      recording.call(inSession(session), message(9, 'tools/call', { name: 'q' }), {
+        ...response(9, { content: [], structuredContent: { [from]: 1 } }),
+      })
+      return recording.records
+    }
+    const rules = (records: readonly CaptureRecord[], from: number) =>
+      records
+        .map((record) =>
+          record.type === 'chunk' || record.type === 'event'
+            ? { ...record, exchange: from }
+            : record,
+        )
+        .flatMap((record) => analysis.add(record as CaptureRecord)) // only the exchange differs
+        .flatMap(({ findings }) => findings.map(({ rule }) => rule))
+    for (let session = 0; session < 60; session++) {
+      const recording = new Recording()
+      const schema = { type: 'object', description: padding, required: [`m${session}`] }
+      recording.call(
+        inSession(`s${session}`),
+        message(1, 'tools/list'),
+        response(1, { tools: [tool('q', schema)] }),
+      )
+      rules(recording.records, session)
+    }
+    expect(rules(calls('s59', 'm59'), 100)).toEqual([])
+    expect(rules(calls('s59', 'x').slice(1), 101)).toContain('output-schema')
+    // Forgotten: nothing is said about it.
+    expect(rules(calls('s0', 'x').slice(1), 102)).toEqual([])
+  })
+})
+
+describe('definitions of a conversation', () => {
+  const needs = (member: string) => ({
+    type: 'object',
+    properties: { [member]: {} },
+    required: [member],
+  })
+  const call = (id: number, more: object = {}) =>
+    message(id, 'tools/call', { name: 'q', arguments: {}, ...more })
+  const output = (id: number, member: string) =>
+    response(id, { content: [], structuredContent: { [member]: 1 } })
+
+  it('are those that its client has listed', () => {
+    const recording = new Recording()
+    for (const session of ['a', 'b']) openSession(recording, session)
+    const tenants = [
+      ['a', 'n'],
+      ['b', 's'],
+    ] as const
+    for (const [session, member] of tenants)
+      recording.call(
+        inSession(session),
+        message(1, 'tools/list'),
+        response(1, { tools: [tool('q', needs(member))] }),
+      )
+    for (const [session, member] of tenants)
+      recording.call(inSession(session), call(2), output(2, member))
+    expect(recording.findings()).toEqual([])
+    for (const [session] of tenants) recording.call(inSession(session), call(3), output(3, 's'))
+    expect(recording.findings()).toEqual(['9 output-schema n is required'])
+  })
+
+  it('are used without a session if all lists agree', () => {
+    const headers = { 'MCP-Protocol-Version': '2025-11-25' }
+    const recording = new Recording()
+    const lists = (id: number, ...tools: readonly object[]) =>
+      recording.call(headers, message(id, 'tools/list'), response(id, { tools }))
+    lists(1, tool('q', needs('n')))
+    lists(2, tool('other'), tool('q', needs('n')))
+    recording.call(headers, call(3), output(3, 's'))
+    expect(recording.findings()).toEqual(['3 output-schema n is required'])
+    lists(4, tool('q', needs('s')))
+    recording.call(headers, call(5), output(5, 'x'))
+    expect(recording.findings()).toEqual(['3 output-schema n is required'])
+  })
+
+  it('are compared with headers in the same way', () => {
+    const withHeader = (name: string) => ({
+      name: 'q',
+      inputSchema: {
+        type: 'object',
+        properties: { region: { type: 'string', 'x-mcp-header': name } },
+      },
+    })
+    const hints = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' }
+    const headers = (method: string, more: Record<string, string> = {}) => ({
+      'MCP-Protocol-Version': '2026-07-28',
+      'Mcp-Method': method,
+      ...more,
+    })
+    for (const [names, findings] of [
+      [['Region'], ['2 header-mismatch Mcp-Param-Region is missing']],
+      [['Region', 'Zone'], []],
+    ] as const) {
+      const recording = new Recording()
+      for (const name of names)
+        recording.call(
+          headers('tools/list'),
+          message(1, 'tools/list', { _meta: META }),
+          response(1, { ...hints, tools: [withHeader(name)] }),
+        )
+      recording.call(
+        headers('tools/call', { 'Mcp-Name': 'q' }),
+        call(1, { _meta: META, arguments: { region: 'eu' } }),
+        response(1, { resultType: 'complete', content: [] }),
+      )
+      expect(recording.findings()).toEqual(findings)
+    }
+  })
+
+  it('are those at the time of the call', () => {
+    const lines = (...between: readonly string[]) =>
+      recordsOf([
+        ...open,
+        list(1),
+        result(1, { tools: [tool('q', needs('n'))] }),
+        `> ${JSON.stringify(call(2))}`,
+        ...between,
+        `< ${JSON.stringify(output(2, 'x'))}`,
+      ])
+    expect(listed(lines()).rules).toEqual(['output-schema'])
+    expect(listed(lines(changed)).rules).toEqual([])
+    const again = (member: string) => [
+      changed,
+      list(3),
+      result(3, { tools: [tool('q', needs(member))] }),
+    ]
+    expect(listed(lines(...again('s'))).rules).toEqual([])
+    expect(listed(lines(...again('n'))).rules).toEqual(['output-schema'])
+  })
+})
+
+describe('progress of a request that the capture does not show', () => {
+  const progressed = (progressToken: string, progress: number) => ({
+    jsonrpc: '2.0',
+    method: 'notifications/progress',
+    params: { progressToken, progress },
+  })
+  const post = (recording: Recording, headers: Record<string, string>, body: object) => {
+    const type = { 'Content-Type': 'application/json' }
+    const exchange = recording.request('POST', { ...type, ...headers }, JSON.stringify(body))
+    recording.response(exchange, 202)
+  }
+
+  it('is found only in a session that began in the capture', () => {
+    const recording = new Recording()
+    post(recording, inSession('before'), progressed('t', 1))
+    post(recording, { 'MCP-Protocol-Version': '2025-11-25' }, progressed('t', 1))
+    openSession(recording, 'a')
+    post(recording, inSession('a'), progressed('t', 1))
+    expect(recording.findings()).toEqual(['5 progress no request has this token'])
+  })
+})
