@@ -1,3 +1,4 @@
+import type { ResponseMemory } from './batch.js'
 import { type Budget, copyString, estimateMemory } from './budget.js'
 import type { Exchange } from './channel.js'
 import { Deadline } from './deadline.js'
@@ -48,7 +49,7 @@ const MAX_RUNNING = 256
 const PAUSE_TIMEOUT = 1000
 
 /** All received requests in progress. Each gets exactly one response, unless it is cancelled. */
-export class IncomingCalls implements CallHost {
+export class IncomingCalls implements CallHost, ResponseMemory {
   readonly #options: IncomingOptions
   readonly #port: PeerPort
   /** The bytes that calls in progress may hold. */
@@ -127,8 +128,22 @@ export class IncomingCalls implements CallHost {
 
   #release(call: IncomingRequest): void {
     if (call.bytes === 0) return
-    this.#pending.release(call.bytes)
+    const { bytes } = call
     call.bytes = 0
+    this.release(bytes)
+  }
+
+  get full(): boolean {
+    return this.#pending.full
+  }
+
+  /** Charges the response to a call that has ended, while it cannot be sent. */
+  hold(bytes: number): void {
+    this.#pending.charge(bytes)
+  }
+
+  release(bytes: number): void {
+    this.#pending.release(bytes)
     if (this.#pending.full) this.#paused?.extend()
     else this.#paused?.resume()
   }
@@ -333,9 +348,13 @@ export class IncomingCalls implements CallHost {
     call.respond(encodeError(call.id, error, 'null'), undefined, error)
   }
 
+  log(entry: LogEntry): void {
+    this.#port.log(entry)
+  }
+
   /** The handler has ended, but the entry belongs to its trace. */
   #log({ observed }: IncomingRequest, entry: LogEntry): void {
-    if (observed === undefined) this.#port.log(entry)
+    if (observed === undefined) this.log(entry)
     else observed.run(() => this.#port.log(entry))
   }
 }

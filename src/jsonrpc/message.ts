@@ -88,6 +88,8 @@ const MAX_DEPTH = 512
 /** More are never parsed; servers have a lower limit. */
 export const MAX_BATCH = 1000
 const MAX_ID_LENGTH = 1024
+/** Of a sent message, in characters: what V8's strings can have, less what transports add to it. */
+export const MAX_SENT_LENGTH = 2 ** 29 - 2 ** 24
 
 /**
  * Reads one frame and classifies it by its members, as JSON-RPC 2.0 does: `method` and `id` is a request, `method` alone
@@ -116,6 +118,25 @@ export function parseMessage(frame: string, maxDepth = MAX_DEPTH): Message {
   if (Array.isArray(value)) return { kind: 'batch', frames: elements(frame) }
   if (!isObject(value)) return invalid(undefined, refusal('a message must be a JSON object'))
   return classify(value, frame)
+}
+
+/** The messages of a batch, or the one message. A batch in a batch is invalid, and not parsed again at each level. */
+export function messagesIn(message: Message): Message[] {
+  if (message.kind !== 'batch') return [message]
+  return message.frames.flatMap((frame) => (isArray(frame) ? [] : [parseMessage(frame)]))
+}
+
+/** The responses in a sent message, by id: whether each is a result. */
+export function sentResponses(frame: string): Map<Id, boolean> {
+  const found = new Map<Id, boolean>()
+  for (const each of isArray(frame) ? elements(frame) : [frame]) {
+    const message = parseMessage(each)
+    if (message.kind === 'response') found.set(message.id, 'result' in message.outcome)
+    // Too deep to be parsed.
+    else if (message.kind === 'invalid' && message.noResponse && message.id !== undefined)
+      found.set(message.id, true)
+  }
+  return found
 }
 
 /** A message that is too large or too deep to parse: its first and last characters may still have the id. */
@@ -202,7 +223,8 @@ export function exactInteger(
     : undefined
 }
 
-function readId(written: string): Id | undefined {
+/** The id that is written in a JSON text; undefined if it is none. */
+export function readId(written: string): Id | undefined {
   try {
     return usableId(JSON.parse(written), `{"id":${written}}`)
   } catch {
@@ -261,7 +283,10 @@ export function encodeId(id: Id): string {
 
 /** Throws if the result cannot be written as JSON. */
 export function encodeResult(id: Id, result: unknown): string {
-  return `{"jsonrpc":"2.0","id":${encodeId(id)},"result":${stringifyWithId(id, result) ?? '{}'}}`
+  const frame = `{"jsonrpc":"2.0","id":${encodeId(id)},"result":${stringifyWithId(id, result) ?? '{}'}}`
+  if (frame.length > MAX_SENT_LENGTH)
+    throw new RangeError(`The result has more than ${MAX_SENT_LENGTH} characters`)
+  return frame
 }
 
 /** JSON that may contain the id of a request, which JSON.stringify cannot write if it is a bigint. */

@@ -1,5 +1,6 @@
+import { BatchReply } from './batch.js'
 import { Budget } from './budget.js'
-import { type Channel, type Exchange, type Principal, type Receiver, rerouted } from './channel.js'
+import type { Channel, Exchange, Principal, Receiver } from './channel.js'
 import { ChannelClosedError, INVALID_REQUEST, RpcError, withCode } from './errors.js'
 import { callHook, ignore } from './hook.js'
 import { IncomingCalls, type IncomingOptions, type PeerPort } from './incoming-calls.js'
@@ -273,16 +274,8 @@ export class Peer implements Receiver, PeerPort {
       const error = new RpcError(INVALID_REQUEST, `Invalid Request: ${problem}`)
       return this.#invalid({ kind: 'invalid', id: undefined, error, noResponse: false }, exchange)
     }
-    const responses: string[] = []
-    let remaining = frames.length
-    // Notifications and cancelled requests have no response; a batch of only such messages gets none at all.
-    const collect = (response?: string) => {
-      if (response !== undefined) responses.push(response)
-      if (--remaining === 0)
-        exchange.reply(responses.length === 0 ? undefined : `[${responses.join(',')}]`)
-    }
-    const each = rerouted(exchange, (frame, part) => exchange.send(frame, part), collect)
-    for (const frame of frames) this.#receive(this.#read(frame), each, true)
+    const reply = new BatchReply(exchange, frames.length, this.#incoming)
+    for (const frame of frames) this.#receive(this.#read(frame), reply.exchange, true)
   }
 
   /** Writes to the log. An exception in the log must not fail the call. */

@@ -1,5 +1,6 @@
 import { nextTurn } from '../runtime.js'
 import type { HttpRequest } from '../jsonrpc/channel.js'
+import { callHook } from '../jsonrpc/hook.js'
 import type { IncomingRequest } from '../jsonrpc/incoming.js'
 import { type Id, type Params, encodeId, exactInteger, isObject } from '../jsonrpc/message.js'
 import type { ProgressParams } from '../protocol/model.js'
@@ -75,7 +76,11 @@ export class RequestEnvironment implements CallEnvironment {
     const scheduled = this.#progress !== undefined
     this.#progress = progress
     if (scheduled) return
-    const send = () => this.#sendProgress()
+    const send = () =>
+      callHook(
+        () => this.#sendProgress(),
+        (error) => this.#reportUnsent(error),
+      )
     nextTurn(send)
     this.#incoming.beforeResponse(send)
   }
@@ -101,6 +106,12 @@ export class RequestEnvironment implements CallEnvironment {
   async resume(call: AskingCall, params: Params): Promise<Asking> {
     const { resume } = await import('./asking/asking.js')
     return resume(this.#server, this.#incoming, this.#connection, call, params)
+  }
+
+  /** A transport may throw, such as a response that other code has wrapped. */
+  #reportUnsent(error: unknown): void {
+    const message = 'notifications/progress could not be sent'
+    this.#connection.report({ level: 'error', message, id: this.id, error })
   }
 
   #sendProgress(): void {

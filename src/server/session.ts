@@ -1,6 +1,6 @@
 import type { Channel, ConnectionFacts, Exchange, Principal } from '../jsonrpc/channel.js'
 import { withTimeout } from '../jsonrpc/deadline.js'
-import { INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
+import { INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError } from '../jsonrpc/errors.js'
 import { ignore } from '../jsonrpc/hook.js'
 import type { IncomingRequest } from '../jsonrpc/incoming.js'
 import {
@@ -21,6 +21,7 @@ import { parseCancellation } from '../protocol/cancellation.js'
 import { NOT_INITIALIZED } from '../protocol/errors.js'
 import {
   type RequestMeta,
+  hasRequestMeta,
   readRequestMeta,
   missingRequestMeta,
 } from '../protocol/revisions/request-meta.js'
@@ -46,6 +47,10 @@ import { Subscriptions } from './subscriptions.js'
 
 /** The most messages in one batch. */
 const BATCH_LIMIT = 100
+const STATELESS_IN_BATCH = new RpcError(
+  INVALID_REQUEST,
+  'Invalid Request: the protocol revision of this request has no batches; send it alone',
+)
 
 export interface ServerSessionOptions {
   /** Receives log entries of the process. */
@@ -169,6 +174,7 @@ export class ServerSession implements PeerOptions, ObservedSession {
   }
 
   #onRequest(call: IncomingRequest): unknown {
+    if (call.inBatch && hasRequestMeta(call.request)) throw STATELESS_IN_BATCH
     const meta = readRequestMeta(call.request)
     if (meta !== undefined) return this.#serve(call, this.#contextOf(meta, call))
     const { connection, pending } = this.#handshake

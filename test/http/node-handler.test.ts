@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer as createHttp2Server, connect as http2Connect } from 'node:http2'
 import { type AddressInfo, connect as netConnect } from 'node:net'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -39,6 +39,10 @@ const withId = (id: string) => ({
   ...call('echo', { text: 'hi' }),
   body: call('echo', { text: 'hi' }).body.toString().replace('"id":1', `"id":${id}`),
 })
+
+const fail = (): never => {
+  throw new Error('hook failed')
+}
 
 describe.each(Object.entries({ ...unparsed, ...parsed }))('%s', (_, embed) => {
   it('serves sessions and stateless requests', async () => {
@@ -298,6 +302,69 @@ describe('other middleware', () => {
       expect((await answer).status).toBe(name === 'steps' ? 200 : 504)
       await expect.poll(() => ended.get('q')).toMatch(/^stopped/)
       expect(mcp.openResponses).toBe(0)
+    })
+  })
+
+  it.each<[string, string, 'json' | 'stream', (res: ServerResponse) => void]>([
+    ['writeHead of a response', 'quiet', 'json', (res) => (res.writeHead = fail)],
+    ['end of a response', 'quiet', 'json', (res) => (res.end = fail)],
+    ['writeHead of a stream', 'steps', 'stream', (res) => (res.writeHead = fail)],
+    ['flushHeaders', 'steps', 'stream', (res) => (res.flushHeaders = fail)],
+    ['write', 'steps', 'stream', (res) => (res.write = fail)],
+    ['end of a stream', 'steps', 'stream', (res) => (res.end = fail)],
+    [
+      'writeHead and destroy',
+      'steps',
+      'stream',
+      (res) => Object.assign(res, { writeHead: fail, destroy: fail }),
+    ],
+  ])('whose %s throws disconnects the client', async (_, name, kind, wrap) => {
+    const { mcp, gate, log } = embedded()
+    let failing = true
+    const listener = (request: IncomingMessage, response: ServerResponse) => {
+      if (failing) wrap(response)
+      mcp(request, response)
+    }
+    await onNode(listener, async (origin) => {
+      gate.open('g')
+      for (const request of [
+        () => send(origin, call(name, { gate: 'g' }, { _meta: { progressToken: 1 } })),
+        () => send(origin, call('echo', { text: 'at once' })),
+      ]) {
+        failing = true
+        await request().then(
+          // The head of the response may have been sent.
+          ({ text }) => expect(text).not.toMatch(/passed g|at once/),
+          (error: unknown) => expect(error).toMatchObject({ code: 'ECONNRESET' }),
+        )
+        failing = false
+        await expect.poll(() => mcp.openResponses).toBe(0)
+        if (kind === 'stream') break
+      }
+      expect(log()).toContain('A response could not be written')
+      expect(log()).toContain('hook failed')
+      expect((await send(origin, call('echo', { text: 'next' }))).status).toBe(200)
+    })
+  })
+
+  it('whose response throws leaves the result of a call in a session to be resumed', async () => {
+    const { mcp, gate } = embedded()
+    let failing = false
+    const listener = (request: IncomingMessage, response: ServerResponse) => {
+      if (failing) response.write = fail
+      mcp(request, response)
+    }
+    await onNode(listener, async (origin) => {
+      const client = await InitializedSession.open(origin, '2025-11-25')
+      failing = true
+      const params = { name: 'steps', arguments: { gate: 'g' }, _meta: { progressToken: 1 } }
+      const broken = await client.stream('tools/call', params)
+      await broken.ended()
+      failing = false
+      gate.open('g')
+      const resumed = await client.listen('0p.0')
+      await resumed.has('passed g')
+      resumed.disconnect()
     })
   })
 

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { MemorySessionStore } from '../../src/http.js'
 import { createServer, resource } from '../../src/index.js'
 import { Budget } from '../../src/jsonrpc/budget.js'
@@ -64,6 +64,25 @@ describe('the stored state', () => {
       await expect.poll(() => states.at(-1)).toContain('note:last')
       expect(states.at(-1)).toContain('note:good')
       expect(states.at(-1)).not.toMatch(/note:bad|note:cancelled/)
+    })
+  })
+
+  it('has a subscription of a batch whose id JavaScript cannot express as a number', async () => {
+    const server = createServer({
+      name: 'notes',
+      version: '1',
+      resources: [resource({ uri: 'note:{id}', read: ({ id }) => id })],
+    })
+    const store = new MemorySessionStore()
+    const stored = vi.spyOn(store, 'set')
+    await serving(server, { sessionStore: store }, async ({ url }) => {
+      const client = await InitializedSession.open(url, '2025-03-26')
+      const subscribe = message('resources/subscribe', { uri: 'note:a' }, 1)
+      const { text } = await client.post(
+        `[${subscribe.replace('"id":1', '"id":9007199254740993')}]`,
+      )
+      expect(text).toContain('"id":9007199254740993')
+      await expect.poll(() => stored.mock.lastCall?.[1].state).toContain('note:a')
     })
   })
 

@@ -1,5 +1,14 @@
 import { describe, expect, it, vi } from 'vitest'
-import { InitializedSession, POST, type Stream, message, open, send, serving } from './caller.js'
+import {
+  InitializedSession,
+  META,
+  POST,
+  type Stream,
+  message,
+  open,
+  send,
+  serving,
+} from './caller.js'
 import { form, tool } from '../../src/index.js'
 import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
@@ -435,6 +444,26 @@ describe('batches', () => {
         },
       ])
       expect((await client.post(`[${message('notifications/x')}]`)).status).toBe(202)
+    })
+  })
+})
+
+describe('a stateless request in a batch', () => {
+  it('is refused: its revision has no batches', async () => {
+    const { server } = servedOverHttp()
+    await serving(server, {}, async (listening) => {
+      const client = await InitializedSession.open(listening.url, '2025-03-26')
+      const notifications = { toolsListChanged: true }
+      const { status, json } = await client.post(
+        `[${message('tools/call', { ...call('echo', { text: 'a' }), _meta: META }, 1)},${message('subscriptions/listen', { notifications, _meta: META }, 2)},${message('ping', undefined, 3)}]`,
+      )
+      expect(status).toBe(200)
+      expect(json).toMatchObject([
+        { id: 1, error: { code: -32600 } },
+        { id: 2, error: { code: -32600 } },
+        { id: 3, result: {} },
+      ])
+      expect(listening.openResponses).toBe(0)
     })
   })
 })

@@ -4,6 +4,7 @@ import { type Server, createServer, resource, tool } from '../../src/index.js'
 import { tokens } from '../../src/http.js'
 import { redis as redisStores } from '../../src/redis.js'
 import { InitializedSession, POST, message, send } from '../http/caller.js'
+import { nestedBatch, parsesOf } from '../http/nested-batch.js'
 import { Gate, servedOverHttp } from '../http/served.js'
 import { Cluster, KEY } from './cluster.js'
 import { commanding, hasRedis, newPrefix, sharedServer } from './redis-server.js'
@@ -68,6 +69,35 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
     expect((await client.at(b.url).end()).status).toBe(204)
     for (const { url } of [a, b, c]) expect((await client.at(url).request('ping')).status).toBe(404)
     expect([a.openResponses, b.openResponses, c.openResponses]).toEqual([0, 0, 0])
+  })
+
+  it('repeat ids and progress tokens exactly that JavaScript cannot express as numbers', async () => {
+    newCluster()
+    const gate = new Gate()
+    const a = await cluster.start(where('a', gate))
+    const b = await cluster.start(where('b'))
+    const client = await InitializedSession.open(a.url, NEWEST)
+    for (const url of [a.url, b.url]) {
+      const answer = client
+        .at(url)
+        .post(
+          '{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/call","params":{"name":"wait","_meta":{"progressToken":9007199254740995}}}',
+        )
+      gate.open('a')
+      const { text } = await answer
+      expect(text).toContain('"id":9007199254740993,')
+      expect(text).toContain('"progressToken":9007199254740995,')
+      expect(text).toContain('waited at a')
+    }
+  })
+
+  it('do not parse batches in batches again at each level', async () => {
+    newCluster()
+    const { url } = await cluster.start(where('a'))
+    const client = await InitializedSession.open(url, '2025-03-26')
+    const parses = (depth: number) =>
+      parsesOf(async () => expect((await client.post(nestedBatch(depth))).status).toBe(200))
+    expect(await parses(100)).toBe(await parses(2))
   })
 
   it('pass streams on, in both directions', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { onStillClock } from '../clock.js'
-import { type ConnectOptions, connect, memory } from '../../src/client.js'
+import { type ConnectOptions, type ElicitParams, connect, memory } from '../../src/client.js'
 import {
   type Call,
   type Server,
@@ -318,7 +318,50 @@ describe('requestState', () => {
   })
 })
 
+describe.each(ALL_FORMS)('an accepted form without content in %s', (revision) => {
+  const asked = async (properties: Record<string, { type: 'string' }>, required: string[]) => {
+    let count = 0
+    const schema = { type: 'object', properties, required } as const
+    const server = serverOf(async (call) => {
+      const { sure } = await call.ask({ sure: form({ message: 'Sure?', schema }) })
+      return JSON.stringify(sure)
+    })
+    const elicit = () => {
+      count++
+      return count === 1 ? { action: 'accept' as const } : accept({ note: 'x' })
+    }
+    return [text(await callIt(server, revision, { elicit })), count]
+  }
+
+  it('has no fields', async () => {
+    expect(await asked({}, [])).toEqual(['{}', 1])
+    expect(await asked({ note: { type: 'string' } }, [])).toEqual(['{}', 1])
+  })
+
+  it('is asked again if a field is required', async () => {
+    expect(await asked({ note: { type: 'string' } }, ['note'])).toEqual(['{"note":"x"}', 2])
+  })
+})
+
 describe('names of Object.prototype', () => {
+  it('can be fields of forms', async () => {
+    const properties = JSON.parse('{"__proto__":{"type":"string"}}') as Record<string, object>
+    const schema = { type: 'object' as const, properties, required: ['__proto__'] }
+    const server = serverOf(async (call) =>
+      JSON.stringify(await call.ask({ it: form({ message: 'Which?', schema }) })),
+    )
+    const content = JSON.parse('{"__proto__":"x"}') as Record<string, string>
+    for (const revision of ALL_FORMS) {
+      let shown = ''
+      const elicit = ({ requestedSchema }: ElicitParams) => {
+        shown = JSON.stringify(requestedSchema)
+        return accept(content)
+      }
+      expect(text(await callIt(server, revision, { elicit }))).toBe('{"it":{"__proto__":"x"}}')
+      expect(shown).toContain('"__proto__":{"type":"string"}')
+    }
+  })
+
   it.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
     'can be keys of questions: %s',
     async (key) => {

@@ -368,8 +368,14 @@ describe('multi-select enums', () => {
 })
 
 describe.each(without(FORMS))('elicitation forms in %s', (revision) => {
-  it('are a ToolError in revisions without elicitation', async () => {
-    const server = serverOf(async (call) => (await call.ask({ who: name() })).who.name)
+  it.each([
+    ['', name()],
+    [' without fields', form({ message: 'Sure?', schema: { type: 'object', properties: {} } })],
+  ])('%s are a ToolError in revisions without elicitation', async (_, who) => {
+    const server = serverOf(async (call) => {
+      await call.ask({ who })
+      return 'asked'
+    })
     const result = await callIt(server, revision, { elicit: () => accept({ name: 'Ada' }) })
     expect(result).toMatchObject({
       isError: true,

@@ -706,6 +706,33 @@ describe('batches in 2025-03-26', () => {
       ),
       refuse('a batch of 101 messages; the limit is 100'),
     ))
+  it('rejects a request of a revision without batches, and serves the others', () => {
+    const meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientCapabilities': {},
+    }
+    const error = {
+      code: -32600,
+      message:
+        'Invalid Request: the protocol revision of this request has no batches; send it alone',
+    }
+    const request = (id: number, method: string, _meta: object) => ({
+      jsonrpc: '2.0',
+      id,
+      method,
+      params: { _meta },
+    })
+    return batch(
+      JSON.stringify([
+        request(1, 'server/discover', meta),
+        request(2, 'subscriptions/listen', meta),
+        // Incomplete, but stateless.
+        request(3, 'ping', { 'io.modelcontextprotocol/clientCapabilities': {} }),
+        request(4, 'ping', {}),
+      ]),
+      [...[1, 2, 3].map((id) => ({ jsonrpc: '2.0', id, error })), pong(4)],
+    )
+  })
   it('rejects initialize in a batch', () =>
     batch(`[${initialize('2025-03-26')[0]}]`, [
       {

@@ -215,6 +215,27 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     await expect(ask('prompts/get', params)).rejects.toMatchObject({ code: -32602, message })
   })
 
+  it('gets only the own arguments of a prompt', async () => {
+    const names = {
+      arguments: JSON.parse('{"__proto__":{},"valueOf":{"required":false}}') as object,
+    }
+    const build = (given: Record<string, string>) =>
+      JSON.stringify([Object.entries(given), given['__proto__'], typeof given['valueOf']])
+    await using client = await connect(
+      memory(
+        createServer({
+          name: 'x',
+          version: '1',
+          prompts: [prompt({ name: 'p', ...names, build })],
+        }),
+      ),
+    )
+    const given = JSON.parse('{"__proto__":"v"}') as Record<string, string>
+    expect(await client.request('prompts/get', { name: 'p', arguments: given })).toMatchObject({
+      messages: [{ content: { text: '[[["__proto__","v"]],"v","undefined"]' } }],
+    })
+  })
+
   it('completes arguments', async () => {
     expect(
       await ask('completion/complete', {

@@ -1,5 +1,5 @@
 import { INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
-import { type Params, type Request, isObject } from '../../jsonrpc/message.js'
+import { type Message, type Params, type Request, isObject } from '../../jsonrpc/message.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import { UNSUPPORTED_PROTOCOL_VERSION } from '../errors.js'
 import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from '../meta.js'
@@ -14,6 +14,13 @@ export interface RequestMeta {
   info: Params | undefined
   /** The lowest level of log messages that the request asks for. */
   logLevel: LogLevel | undefined
+}
+
+/** Whether a message has any `_meta` key of a stateless request, even if others are missing. */
+export function hasRequestMeta(message: Message): boolean {
+  if (message.kind !== 'request' && message.kind !== 'notification') return false
+  const meta = message.params?.['_meta']
+  return isObject(meta) && (PROTOCOL_VERSION in meta || CLIENT_CAPABILITIES in meta)
 }
 
 /**

@@ -34,7 +34,9 @@ export function formChecker(schema: Schema): Validator {
 
 /** The schema as the revision can express it; undefined if it cannot. */
 export function projectForm(revision: Revision, { json }: Validator): object | undefined {
-  const properties: Record<string, object> = {}
+  // A revision without elicitation has no kind of field.
+  if (revision.fields.formString.length === 0) return undefined
+  const properties = Object.create(null) as Record<string, object> // a field may be named __proto__
   for (const [name, property] of Object.entries(
     json['properties'] as Readonly<Record<string, Property>>,
   )) {

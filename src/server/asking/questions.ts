@@ -129,11 +129,11 @@ export async function parseAnswer(question: Question, response: unknown): Promis
   switch (question.kind) {
     case 'form':
     case 'url': {
-      const { action, content } = response
+      const { action, content = {} } = response
       if (action === 'decline' || action === 'cancel') return { declined: action }
       if (action !== 'accept') return { invalid: 'its action must be accept, decline or cancel' }
       if (question.kind === 'url') return { value: true }
-      if (!isObject(content)) return { invalid: 'it has no content' }
+      if (!isObject(content)) return { invalid: 'its content must be an object' }
       const outcome = await formChecker(question.schema).check(content)
       if (outcome.issues === undefined) return { value: outcome.value }
       return { invalid: describeIssues(outcome.issues) }

@@ -56,7 +56,7 @@ function checkArguments(
   given: Params,
 ): Record<string, string> {
   const problems: string[] = []
-  const values: Record<string, string> = {}
+  const values = Object.create(null) as Record<string, string> // an argument may be named __proto__
   for (const [argument, { required, values: allowed }] of Object.entries(declared)) {
     const value = Object.hasOwn(given, argument) ? given[argument] : undefined
     if (value === undefined) {

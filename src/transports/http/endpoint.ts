@@ -13,6 +13,7 @@ import { newErrorReference } from '../../jsonrpc/reference.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import type { MethodDescriptor } from '../../protocol/methods.js'
 import { statelessRevision } from '../../protocol/revisions/index.js'
+import { hasRequestMeta } from '../../protocol/revisions/request-meta.js'
 import type { AdmittedRequest, MessageHandler } from './admitted-request.js'
 import type { Authenticator } from './authenticator.js'
 import { PREFLIGHT, corsHeaders } from './cors.js'
@@ -35,7 +36,6 @@ import {
   checkParameterHeaders,
   checkRequestMeta,
   checkRoutingHeaders,
-  hasRequestMeta,
 } from './stateless-request.js'
 import { type TwoEndpointPaths, TwoEndpointRouter } from './two-endpoint/router.js'
 

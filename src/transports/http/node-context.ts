@@ -1,4 +1,5 @@
 import type { Address, HttpRequest } from '../../jsonrpc/channel.js'
+import { callHook } from '../../jsonrpc/hook.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import type { Budget } from '../../jsonrpc/budget.js'
 import { bodyReadBefore } from './node-body.js'
@@ -6,6 +7,8 @@ import type { NodeRequest, NodeResponse } from './node-message.js'
 import { HandlerRequest } from './request-headers.js'
 import type { HeaderList, HttpContext, Sink, UnreadBody } from './http-context.js'
 
+/** Logged where writing a response throws. */
+export const UNWRITTEN = 'A response could not be written, and its client was disconnected'
 /** Headers that must occur once: a proxy might read another value than this server. */
 const SINGLE =
   /^(?:host|origin|authorization|content-type|content-length|content-encoding|transfer-encoding|last-event-id|mcp-.+)$/
@@ -20,6 +23,7 @@ export class NodeContext implements HttpContext {
   readonly #response: NodeResponse
   readonly #unsentResponses: UnsentResponses
   readonly #wrapped: boolean
+  readonly #failed: (error: unknown) => void
   #http: HttpRequest | undefined
   #onDisconnect: (() => void) | undefined
   #listening = false
@@ -28,17 +32,22 @@ export class NodeContext implements HttpContext {
   /** Whether the response was ended here. */
   #ended = false
 
-  /** `wrapped`: other code may have wrapped the response, and sees headers only if each is set on its own. */
+  /**
+   * `wrapped`: other code may have wrapped the response, and sees headers only if each is set on its own. `failed` gets
+   * what writing the response throws; the client is then disconnected.
+   */
   constructor(
     request: NodeRequest,
     response: NodeResponse,
     unsentResponses: UnsentResponses,
     wrapped: boolean,
+    failed: (error: unknown) => void,
   ) {
     this.#request = request
     this.#response = response
     this.#unsentResponses = unsentResponses
     this.#wrapped = wrapped
+    this.#failed = failed
   }
 
   get method(): string {
@@ -155,10 +164,16 @@ export class NodeContext implements HttpContext {
     try {
       this.#respond(status, headers, body)
     } catch (error) {
-      // Other code has wrapped the response, and throws. Nothing more can be sent.
-      response.destroy()
-      throw error
+      this.#abandon(error)
     }
+  }
+
+  /** Other code has wrapped the response, and throws. Nothing more can be sent. */
+  #abandon(error: unknown): void {
+    this.#failed(error)
+    callHook(() => this.#response.destroy(), this.#failed)
+    // Where `destroy` has thrown too.
+    if (!isDestroyed(this.#response)) this.#request.socket.destroy()
   }
 
   #respond(status: number, headers: HeaderList, body: string | undefined): void {
@@ -178,9 +193,16 @@ export class NodeContext implements HttpContext {
     response.on('error', () => {})
     if (this.#finished) return NO_SINK
     this.#started = true
-    this.#writeHead(status, [...headers])
-    response.flushHeaders?.()
-    return new NodeSink(response, this.#unsentResponses, () => (this.#ended = true))
+    try {
+      this.#writeHead(status, [...headers])
+      response.flushHeaders?.()
+    } catch (error) {
+      this.#abandon(error)
+      return NO_SINK
+    }
+    const ended = () => (this.#ended = true)
+    const failed = (error: unknown) => this.#abandon(error)
+    return new NodeSink(response, this.#unsentResponses, ended, failed)
   }
 
   onDisconnect(listener: (() => void) | undefined): void {
@@ -244,23 +266,38 @@ class NodeSink implements Sink {
   readonly #response: NodeResponse
   readonly #unsentResponses: UnsentResponses
   readonly #ended: () => void
+  readonly #failed: (error: unknown) => void
 
-  constructor(response: NodeResponse, unsentResponses: UnsentResponses, ended: () => void) {
+  constructor(
+    response: NodeResponse,
+    unsentResponses: UnsentResponses,
+    ended: () => void,
+    failed: (error: unknown) => void,
+  ) {
     this.#response = response
     this.#unsentResponses = unsentResponses
     this.#ended = ended
+    this.#failed = failed
   }
 
   write(text: string): void {
     if (isDestroyed(this.#response) || this.#response.writableEnded) return
-    this.#response.write(text)
-    this.#unsentResponses.add(this.#response)
+    try {
+      this.#response.write(text)
+      this.#unsentResponses.add(this.#response)
+    } catch (error) {
+      this.#failed(error)
+    }
   }
 
   end(): void {
     this.#ended()
-    this.#response.end()
-    this.#unsentResponses.add(this.#response)
+    try {
+      this.#response.end()
+      this.#unsentResponses.add(this.#response)
+    } catch (error) {
+      this.#failed(error)
+    }
   }
 
   destroy(): void {

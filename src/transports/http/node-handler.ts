@@ -1,6 +1,6 @@
 import type { Endpoint } from './endpoint.js'
 import type { NodeRequest, NodeResponse } from './node-message.js'
-import { NodeContext, type UnsentResponses, inTurn, pathOf } from './node-context.js'
+import { NodeContext, UNWRITTEN, type UnsentResponses, inTurn, pathOf } from './node-context.js'
 
 /** A request handler for `node:http`, Express and Fastify. */
 export interface NodeHandler {
@@ -19,8 +19,9 @@ export function nodeHandlerOf(
   unsentResponses: UnsentResponses,
   drain: number,
 ): NodeHandler {
+  const failed = (error: unknown) => endpoint.report({ level: 'error', message: UNWRITTEN, error })
   const serve = inTurn((request: NodeRequest, response: NodeResponse) =>
-    endpoint.handle(new NodeContext(request, response, unsentResponses, true)),
+    endpoint.handle(new NodeContext(request, response, unsentResponses, true, failed)),
   )
   const handle = (
     request: NodeRequest,

@@ -8,7 +8,7 @@ import {
 } from 'node:http'
 import { type ServerOptions, createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
-import { NodeContext, UnsentResponses, inTurn } from './node-context.js'
+import { NodeContext, UNWRITTEN, UnsentResponses, inTurn } from './node-context.js'
 import type { HttpContext } from './http-context.js'
 
 export interface NodeOptions {
@@ -77,9 +77,10 @@ export class NodeServer {
       handshakeTimeout: headersTimeout,
     }
     const unsentResponses = new UnsentResponses(maxUnsentBytes)
+    const failed = (error: unknown) => report({ level: 'error', message: UNWRITTEN, error })
     const listener = inTurn((request: IncomingMessage, response: ServerResponse) => {
       if (made.#isClosing) response.shouldKeepAlive = false
-      endpoint.handle(new NodeContext(request, response, unsentResponses, false))
+      endpoint.handle(new NodeContext(request, response, unsentResponses, false, failed))
     })
     const server =
       tls === undefined

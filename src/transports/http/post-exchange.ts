@@ -7,6 +7,7 @@ import {
   type SentMessage,
   type SentResponse,
   encodeError,
+  sentResponses,
 } from '../../jsonrpc/message.js'
 import type { Revision } from '../../protocol/revisions/index.js'
 import type { ResumableStream } from './resumable-stream.js'
@@ -86,9 +87,8 @@ export class PostExchange implements Exchange, KeptAlive {
   withResult(changes: readonly StateChange[]): readonly StateChange[] {
     if (this.#failed) return []
     if (this.#options.received.kind !== 'batch') return changes
-    const responses = JSON.parse(this.#batch ?? '[]') as { id: Id; error?: object }[] // our own response
-    const results = new Set(responses.filter(({ error }) => !error).map(({ id }) => id))
-    return changes.filter((change) => change === 'initialized' || results.has(change.id))
+    const responses = sentResponses(this.#batch ?? '[]')
+    return changes.filter((change) => change === 'initialized' || responses.get(change.id) === true)
   }
 
   get connected(): boolean {
@@ -179,6 +179,8 @@ export class PostExchange implements Exchange, KeptAlive {
     if (this.#done === undefined) return
     if (this.#log === undefined) this.#close()
     this.#done()
+    // A handler that never returns would keep it in memory.
+    this.#batch = undefined
   }
 
   release(): void {

@@ -2,7 +2,15 @@ import type { StreamEvent } from '../../framing/event-stream.js'
 import { callHook } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import type { RpcError } from '../../jsonrpc/errors.js'
-import { type Id, encodeError, isObject, isThenable } from '../../jsonrpc/message.js'
+import {
+  type Id,
+  encodeError,
+  encodeId,
+  isThenable,
+  readId,
+  sentResponses,
+} from '../../jsonrpc/message.js'
+import { elements } from '../../jsonrpc/scan.js'
 import type { EventStore, EventWriter, StoredEvent } from '../../stores/event-store.js'
 import type { SseStream } from './sse-stream.js'
 import { withTimeout } from '../../jsonrpc/deadline.js'
@@ -132,7 +140,7 @@ export class ResumableStream {
 
   /** Stores which requests the stream responds to; then sends an id without a message, where `retry` is given. */
   begin(requests: readonly Id[], retry: number | undefined): void {
-    const stored = this.#append(0, JSON.stringify(requests))
+    const stored = this.#append(0, `[${requests.map(encodeId).join()}]`)
     if (retry !== undefined) this.#wait({ id: this.#id(0), retry, data: '' }, stored)
   }
 
@@ -281,15 +289,12 @@ export class ResumableStream {
 /** The ids of the requests of a stream to which no response is stored. */
 function unanswered([first, ...events]: readonly StoredEvent[]): readonly Id[] {
   if (first?.number !== 0) return []
-  const requests = JSON.parse(first.frame) as readonly Id[] // written by `begin`
-  const answered = new Set(events.flatMap(({ frame }) => responseIds(JSON.parse(frame))))
-  return requests.filter((id) => !answered.has(id))
-}
-
-/** The ids of the responses in a message. */
-function responseIds(message: unknown): unknown[] {
-  if (Array.isArray(message)) return message.flatMap(responseIds)
-  return isObject(message) && !('method' in message) ? [message['id']] : []
+  const answered = new Set(events.flatMap(({ frame }) => [...sentResponses(frame).keys()]))
+  // Written by `begin`.
+  return elements(first.frame).flatMap((written) => {
+    const id = readId(written)
+    return id === undefined || answered.has(id) ? [] : [id]
+  })
 }
 
 /** A stream of a session, and the number of one of its events. */

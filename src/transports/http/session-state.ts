@@ -5,7 +5,7 @@ import {
   type Params,
   encodeNotification,
   encodeRequest,
-  parseMessage,
+  messagesIn,
 } from '../../jsonrpc/message.js'
 import type { MethodDescriptor, SessionEffect } from '../../protocol/methods.js'
 import { storedInitializeParams } from '../../protocol/revisions/initialize-params.js'
@@ -118,7 +118,7 @@ function sizeOf(value: string): number {
 /** How a message changes the state, as far as it succeeds. */
 export function stateChangesOf(message: Message, methods: Methods): StateChange[] {
   if (message.kind === 'batch')
-    return message.frames.flatMap((frame) => stateChangesOf(parseMessage(frame), methods))
+    return messagesIn(message).flatMap((each) => stateChangesOf(each, methods))
   if (message.kind === 'notification')
     return message.method === 'notifications/initialized' ? ['initialized'] : []
   if (message.kind !== 'request') return []

@@ -1,7 +1,13 @@
 import type { MethodDescriptor } from '../../protocol/methods.js'
 import type { Budget } from '../../jsonrpc/budget.js'
 import type { Channel, ConnectionFacts, Principal, Receiver } from '../../jsonrpc/channel.js'
-import { type Id, type Message, type SentResponse, parseMessage } from '../../jsonrpc/message.js'
+import {
+  type Id,
+  type Message,
+  type SentResponse,
+  messagesIn,
+  parseMessage,
+} from '../../jsonrpc/message.js'
 import {
   type Revision,
   handshakeRevision,
@@ -335,7 +341,5 @@ export class HttpSession implements Channel, SessionPort {
 
 /** The ids of the requests in a message. */
 function requestIdsOf(message: Message): readonly Id[] {
-  if (message.kind === 'request') return [message.id]
-  if (message.kind !== 'batch') return []
-  return message.frames.flatMap((frame) => requestIdsOf(parseMessage(frame)))
+  return messagesIn(message).flatMap((each) => (each.kind === 'request' ? [each.id] : []))
 }

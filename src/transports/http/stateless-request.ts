@@ -1,14 +1,8 @@
 import { RpcError } from '../../jsonrpc/errors.js'
-import {
-  type Message,
-  type Params,
-  type Request,
-  isObject,
-  memberAt,
-} from '../../jsonrpc/message.js'
+import { type Params, type Request, isObject, memberAt } from '../../jsonrpc/message.js'
 import { truncateJson } from '../../jsonrpc/truncate.js'
 import { HEADER_MISMATCH } from '../../protocol/errors.js'
-import { CLIENT_CAPABILITIES, PROTOCOL_VERSION } from '../../protocol/meta.js'
+import { PROTOCOL_VERSION } from '../../protocol/meta.js'
 import type { MethodDescriptor } from '../../protocol/methods.js'
 import { missingRequestMeta, readRequestMeta } from '../../protocol/revisions/request-meta.js'
 import { encodeHeaderValue } from './client/parameter-headers.js'
@@ -25,13 +19,6 @@ export interface RepeatedParameter {
   readonly name: string
   /** The path of its value in the arguments. */
   readonly path: readonly string[]
-}
-
-/** Whether a message has any `_meta` key of a stateless request, even if others are missing. */
-export function hasRequestMeta(message: Message): boolean {
-  if (message.kind !== 'request' && message.kind !== 'notification') return false
-  const meta = message.params?.['_meta']
-  return isObject(meta) && (PROTOCOL_VERSION in meta || CLIENT_CAPABILITIES in meta)
 }
 
 /** Throws where the `_meta` of a stateless request cannot be served: header and body disagree, a key is missing, or the revision is not supported. */

@@ -1,6 +1,7 @@
 import type { Channel, ConnectionFacts, Receiver } from '../../../jsonrpc/channel.js'
 import { RequestFailedError } from '../../../jsonrpc/errors.js'
 import type { LogEntry } from '../../../jsonrpc/log-entry.js'
+import { isArray } from '../../../jsonrpc/scan.js'
 import { httpConnection } from './connection-facts.js'
 import {
   type Id,
@@ -293,7 +294,8 @@ export class HttpClientChannel implements Channel {
     if (this.#closed) return
     const message = parseMessage(text)
     if (message.kind === 'batch' && hasBatches(this.#version)) {
-      for (const frame of message.frames) this.#deliver(frame, own)
+      // A batch in a batch is invalid.
+      for (const frame of message.frames) if (!isArray(frame)) this.#deliver(frame, own)
       return
     }
     if (message.kind === 'request' && isStateless(this.#version))

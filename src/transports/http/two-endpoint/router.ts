@@ -1,9 +1,9 @@
 import { RpcError } from '../../../jsonrpc/errors.js'
-import { type Message, parseMessage } from '../../../jsonrpc/message.js'
+import { type Message, messagesIn } from '../../../jsonrpc/message.js'
 import { UNSUPPORTED_PROTOCOL_VERSION } from '../../../protocol/errors.js'
 import { handshakeRevisions, newest } from '../../../protocol/revisions/index.js'
+import { hasRequestMeta } from '../../../protocol/revisions/request-meta.js'
 import type { AdmittedRequest, MessageHandler, Responder } from '../admitted-request.js'
-import { hasRequestMeta } from '../stateless-request.js'
 import { accepts } from '../guards.js'
 import type { HttpContext } from '../http-context.js'
 import {
@@ -171,9 +171,7 @@ function isSame(path: string, own: string): boolean {
 
 /** Whether a message is, or a batch has, a stateless request. */
 function isStateless(message: Message): boolean {
-  if (message.kind === 'batch')
-    return message.frames.some((frame) => isStateless(parseMessage(frame)))
-  return message.kind === 'request' && hasRequestMeta(message)
+  return messagesIn(message).some((each) => each.kind === 'request' && hasRequestMeta(each))
 }
 
 const NO_STATELESS_REQUESTS = new RpcError(
