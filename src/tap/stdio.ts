@@ -10,7 +10,13 @@ const SIGNALS: readonly NodeJS.Signals[] = WINDOWS
   ? ['SIGINT', 'SIGTERM', 'SIGBREAK']
   : ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2']
 /** Those that ask a process to end. */
-const ENDING: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGBREAK', 'SIGHUP', 'SIGQUIT']
+const ENDING: ReadonlySet<NodeJS.Signals> = new Set([
+  'SIGINT',
+  'SIGTERM',
+  'SIGBREAK',
+  'SIGHUP',
+  'SIGQUIT',
+])
 /** Milliseconds without progress after the server has exited. Its children may keep its pipes open. */
 const OUTPUT_TIMEOUT = 500
 /** Milliseconds between checks whether the client has read everything. */
@@ -51,7 +57,7 @@ export async function tapStdio(
   const signalled = SIGNALS.map((signal) => {
     const pass = () => {
       capture.event('signal', { signal })
-      isEnding ||= ENDING.includes(signal)
+      isEnding ||= ENDING.has(signal)
       child.kill(signal)
     }
     process.on(signal, pass)
@@ -172,11 +178,13 @@ async function drained(
   flows: readonly Flow[],
   isEnding: () => boolean,
 ): Promise<void> {
-  let isClosed = false
-  const closing = closed.then(() => (isClosed = true))
+  const pipes = { areOpen: true }
+  const closing = closed.then(() => (pipes.areOpen = false))
+  // Usually this is all. The promise is awaited once: it would keep everything that waits for it.
+  await Promise.race([closing, delay(WRITE_CHECK)])
   let before = ''
   // Checks are counted, not milliseconds: between two of them, everything that is there is read and written.
-  for (let idle = 0; !isClosed || flows.some(isWaiting);) {
+  for (let idle = 0; pipes.areOpen || flows.some(isWaiting);) {
     const isLeaving = isEnding()
     const state = `${isLeaving} ${flows.map(stateOf).join(' ')}`
     const hasProgress = state !== before && (!isLeaving || flows.some(isWaiting))
@@ -184,8 +192,7 @@ async function drained(
     before = state
     const mayLeave = isLeaving || !flows.some(isWaiting)
     if (mayLeave && idle * WRITE_CHECK >= OUTPUT_TIMEOUT) return
-    const pause = delay(WRITE_CHECK)
-    await (isClosed ? pause : Promise.race([closing, pause]))
+    await delay(WRITE_CHECK)
   }
 }
 
