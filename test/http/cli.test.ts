@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
-import { begin, send, statelessRequest } from './caller.js'
+import { begin, send, statelessRequest, withHeaders } from './caller.js'
 import { SseCaller } from './sse-caller.js'
 
 /* `ccmcp serve --http`, as a process. */
@@ -105,7 +105,7 @@ describe('ccmcp serve --http', () => {
       const { headers, body } = statelessRequest('tools/list')
       const accepted = await send(url, { headers, body: body.toString().padEnd(size) })
       // Only the headers: it is refused before its body is sent.
-      const longer = begin(url, { headers: { ...headers, 'content-length': size + 1 } })
+      const longer = begin(url, withHeaders({ headers }, { 'content-length': String(size + 1) }))
       longer.request.flushHeaders()
       const refused = await longer.response
       expect([accepted.status, refused.status]).toEqual([200, 413])
