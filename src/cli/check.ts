@@ -42,7 +42,7 @@ export const check: Command = {
   notes: `CAPTURE is a file that "ccmcp tap" wrote. SERVER is a URL, a bundled server or a module that exports one.
 A listed tool is called only if it has readOnlyHint: true, or with --allow-calls.
 
-Exit codes: 0 no finding of that severity, 1 findings, 2 an invalid command line or file, 3 no connection.`,
+Exit codes: 0 no finding of the severity of --fail-on or higher, 1 such findings, 2 an invalid command line or file, 3 no connection.`,
   options: {
     format: {
       value: ['text', 'json', 'junit', 'sarif'],
@@ -305,7 +305,7 @@ async function printReport(checked: Checked, format: string, failOn: Severity): 
   printFacts(checked)
   const { error, warning, info } = items.counts
   const rest = items.known === 0 ? '' : `, known: ${items.known}`
-  print(`errors: ${error}, warnings: ${warning}, notes: ${info}${rest}\n`)
+  print(`errors: ${error}, warnings: ${warning}, info: ${info}${rest}\n`)
   if (capture?.isComplete === false)
     warn('the capture has no end: it is still being written, or its writer was killed')
 }

@@ -12,14 +12,17 @@ import type { Settings } from './settings.js'
 /** Milliseconds of loading after which to warn. */
 const SLOW_LOAD = 3000
 
+/** What a server is loaded for. A module may do the first two itself. */
+export type Purpose = 'stdio' | 'http' | 'worker'
+
 /** Loads the server that a module exports. */
 export async function loadServer(
   file: string,
   settings: Settings,
-  overHttp: boolean,
+  purpose: Purpose,
 ): Promise<Server> {
   checkFile(file)
-  const stopWatching = overHttp ? watchLoading(file) : () => {}
+  const stopWatching = purpose === 'stdio' ? () => {} : watchLoading(file, purpose)
   // The module's output must not reach stdout while it is loading, unless the messages use other descriptors.
   if ((process.env['CCMCP_WIRE'] ?? '') === '') guardStdout()
   const reportHang = () => {
@@ -31,7 +34,7 @@ export async function loadServer(
   // The event loop is empty before the module has loaded.
   process.on('beforeExit', reportHang)
   try {
-    return override(await findServer(file, await load(file)), settings)
+    return override(await findServer(file, await load(file), purpose), settings)
   } finally {
     process.off('beforeExit', reportHang)
     stopWatching()
@@ -39,10 +42,11 @@ export async function loadServer(
 }
 
 /** Explains why nothing is served if the module never finishes loading or exits the process, as a program that serves itself does. Returns a function that stops watching. */
-function watchLoading(file: string): () => void {
+function watchLoading(file: string, purpose: Purpose): () => void {
+  const orRun = purpose === 'worker' ? '' : ', or run it with node'
   const warn = (what: string) => () => {
     standardError.write(
-      `ccmcp: ${file} ${what}. If it starts its own transport (serveStdio, listen), export the server instead, or run it with node\n`,
+      `ccmcp: ${file} ${what}. If it starts its own transport (serveStdio, listen), export the server instead${orRun}\n`,
     )
   }
   const timer = setTimeout(warn('is still loading'), SLOW_LOAD).unref()
@@ -100,7 +104,11 @@ function locateSyntaxError(file: string, error: SyntaxError): string {
 }
 
 /** Finds the server among the exports: a value, a promise, or a function that returns either. */
-async function findServer(file: string, exports: Record<string, unknown>): Promise<Server> {
+async function findServer(
+  file: string,
+  exports: Record<string, unknown>,
+  purpose: Purpose,
+): Promise<Server> {
   const main = exports['default']
   // A CommonJS module has its exports in one object.
   const inner =
@@ -113,8 +121,9 @@ async function findServer(file: string, exports: Record<string, unknown>): Promi
     if (isServer(candidate)) return candidate
   }
   const names = Object.keys(exports).filter((name) => name !== 'module.exports')
+  const orRun = purpose === 'worker' ? '' : '; if it starts its own transport, run it with node'
   throw new UsageError(
-    `${file} exports no server (it exports ${names.join(', ') || 'nothing'}). Export what createServer returns, as default or as "server"; if it starts its own transport, run it with node`,
+    `${file} exports no server (it exports ${names.join(', ') || 'nothing'}). Export what createServer returns, as default or as "server"${orRun}`,
   )
 }
 

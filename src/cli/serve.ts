@@ -52,7 +52,8 @@ const OPTIONS = {
   },
   'max-message': {
     value: 'BYTES',
-    description: 'maximum message size (default 1048576 for ccmcp, 33554432 for others)',
+    description:
+      'maximum message size (default 1048576 for ccmcp; 33554432 for others, 4194304 with --http)',
   },
   'log-level': {
     value: ['debug', 'info', 'warning', 'error'],
@@ -136,7 +137,9 @@ async function serverOf(
   values: ReadonlyMap<string, string>,
 ): Promise<Server> {
   const server = isFile
-    ? await (await import('./module.js')).loadServer(name, settings, values.has('http'))
+    ? await (
+        await import('./module.js')
+      ).loadServer(name, settings, values.has('http') ? 'http' : 'stdio')
     : await bundled(name, settings)
   selectTools(server, values)
   return server

@@ -20,14 +20,14 @@ export function serverKind(argument: string, also = ''): 'bundled' | 'file' {
   )
 }
 
-/** Throws if the module to serve is not a file. */
+/** Throws if the module of a server is not a file. */
 export function checkFile(file: string): void {
   let isFile: boolean
   try {
     isFile = statSync(file).isFile()
   } catch (error) {
     throw new UsageError(
-      `Cannot serve ${file}: ${error instanceof Error ? error.message : String(error)}`,
+      `Cannot load ${file}: ${error instanceof Error ? error.message : String(error)}`,
     )
   }
   if (!isFile)

@@ -135,7 +135,7 @@ class ShownCapture {
     print(
       styled(
         'detail',
-        `${count(this.#messages, 'frame')}, ${count(error, 'error')}, ${count(warning, 'warning')}, ${count(info, 'note')}\n`,
+        `${count(this.#messages, 'frame')}, ${count(error, 'error')}, ${count(warning, 'warning')}, ${info} info\n`,
       ),
     )
     if (!this.#analysis.hasExited)

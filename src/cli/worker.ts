@@ -13,7 +13,9 @@ export const worker: Command = {
   description:
     'Runs the tasks of the server that a module exports, and serves no clients. The tasks are in a store that processes share: redis() of ccmcp/redis.',
   notes: `On SIGTERM or SIGINT it takes no more tasks, waits for --drain seconds, interrupts what still runs, and leaves
-it to other workers at once; then it exits with 0. A second signal exits immediately.`,
+it to other workers at once; then it exits with 0. A second signal exits immediately.
+
+Exit codes: 0 ended by a signal, 1 the module fails while it is loaded, 2 an invalid command line, file or server.`,
   options: {
     concurrency: {
       value: 'N',
@@ -37,7 +39,7 @@ async function runWorker({ values, positionals: [file = ''] }: Arguments): Promi
   const concurrency = numberOf('concurrency', values, 1)
   const drain = numberOf('drain', values, 0)
   const { loadServer } = await import('./module.js')
-  const server = await loadServer(file, {}, true)
+  const server = await loadServer(file, {}, 'worker')
   // It was checked against the option's values.
   const level = (values.get('log-level') ?? 'info') as ProcessLogLevel
   const release = start(server, file, level, {

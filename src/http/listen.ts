@@ -46,13 +46,12 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
     closing ??= (async () => {
       unlisten?.()
       const end = Date.now() + deadline
-      // Other processes may pass requests on to this one until they know that it has no sessions any more.
-      if (endpoint.isShared) node.beginClosing()
-      else node.stop()
+      // It listens until calls in progress are completed: a load balancer sees 503, and uses another process.
+      node.beginClosing()
       await endpoint.close(deadline)
+      // Other processes may pass requests on to this one until they know that it has no sessions any more.
       if (endpoint.isShared && deadline > 0)
         await new Promise((resolve) => setTimeout(resolve, Math.min(deadline, HANDOVER)))
-      node.stop()
       // The last responses need a moment to be sent.
       await node.closed(Math.max(end - Date.now(), Math.min(deadline, FLUSH_TIMEOUT)))
     })()

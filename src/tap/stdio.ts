@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { CaptureFile } from './capture-file.js'
 
 const WINDOWS = process.platform === 'win32'
@@ -8,7 +9,15 @@ const WINDOWS = process.platform === 'win32'
 const SIGNALS: readonly NodeJS.Signals[] = WINDOWS
   ? ['SIGINT', 'SIGTERM', 'SIGBREAK']
   : ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2']
-/** Milliseconds without output after the server has exited. Its children may keep its pipes open. */
+/** Those that ask a process to end. */
+const ENDING: ReadonlySet<NodeJS.Signals> = new Set([
+  'SIGINT',
+  'SIGTERM',
+  'SIGBREAK',
+  'SIGHUP',
+  'SIGQUIT',
+])
+/** Milliseconds without progress after the server has exited. Its children may keep its pipes open. */
 const OUTPUT_TIMEOUT = 500
 /** Milliseconds between checks whether the client has read everything. */
 const WRITE_CHECK = 20
@@ -22,7 +31,7 @@ export interface Exit {
 /**
  * Starts a server and connects it with the stdin, stdout and stderr of this process. Bytes are forwarded first and recorded
  * second; whichever side does not read pauses the other. Resolves when the server has exited and everything that it wrote
- * was forwarded; rejects if it cannot be started.
+ * was forwarded, or this process was asked to end and the client does not read; rejects if it cannot be started.
  */
 export async function tapStdio(
   command: string,
@@ -44,23 +53,29 @@ export async function tapStdio(
     pid: child.pid,
     ppid: process.ppid,
   })
+  let isEnding = false
   const signalled = SIGNALS.map((signal) => {
     const pass = () => {
       capture.event('signal', { signal })
+      isEnding ||= ENDING.has(signal)
       child.kill(signal)
     }
     process.on(signal, pass)
     return () => process.off(signal, pass)
   })
   try {
-    return await connect(child, capture)
+    return await connect(child, capture, () => isEnding)
   } finally {
     process.stdin.destroy() // nobody reads it any more
     for (const stop of signalled) stop()
   }
 }
 
-async function connect(child: ChildProcess, capture: CaptureFile): Promise<Exit> {
+async function connect(
+  child: ChildProcess,
+  capture: CaptureFile,
+  isEnding: () => boolean,
+): Promise<Exit> {
   const { stdin, stdout, stderr } = child
   if (stdin === null || stdout === null || stderr === null) throw new Error('no pipes') // not with stdio: 'pipe'
   const exiting = exited(child)
@@ -96,7 +111,7 @@ async function connect(child: ChildProcess, capture: CaptureFile): Promise<Exit>
   })
   const exit = await exiting
   capture.event('exit', { ...exit })
-  await drained(closed, [output, errors])
+  await drained(closed, [output, errors], isEnding)
   return exit
 }
 
@@ -109,7 +124,7 @@ interface Forwarding {
 
 /** The state of one direction. */
 interface Flow {
-  /** Counts chunks. */
+  /** Counts the chunks that were read. */
   chunks: number
   to: Writable
 }
@@ -153,19 +168,41 @@ function exited(child: ChildProcess): Promise<Exit> {
   })
 }
 
-/** Waits until all output was read and written; or nothing more came for a while, and nothing is waiting to be written. */
-async function drained(closed: Promise<void>, flows: readonly Flow[]): Promise<void> {
-  const isWaiting = ({ to }: Flow) => to.writableLength > 0 && !to.destroyed && to.errored === null
-  let isClosed = false
-  for (let before = -1; !isClosed || flows.some(isWaiting);) {
-    const count = flows.reduce((sum, { chunks }) => sum + chunks, 0)
-    if (!isClosed && count === before && !flows.some(isWaiting)) return
-    before = count
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const pause = new Promise<'pause'>((resolve) => {
-      timer = setTimeout(resolve, isClosed ? WRITE_CHECK : OUTPUT_TIMEOUT, 'pause')
-    })
-    isClosed = (await Promise.race([isClosed ? pause : closed, pause])) !== 'pause' || isClosed
-    clearTimeout(timer)
+/**
+ * Waits until all output was read and written; or nothing more came for a while, and nothing is waiting to be written.
+ * When this process is to end, it does not wait for a client that does not read, nor for children of the server that
+ * go on writing.
+ */
+async function drained(
+  closed: Promise<void>,
+  flows: readonly Flow[],
+  isEnding: () => boolean,
+): Promise<void> {
+  const pipes = { areOpen: true }
+  const closing = closed.then(() => (pipes.areOpen = false))
+  // Usually this is all. The promise is awaited once: it would keep everything that waits for it.
+  await Promise.race([closing, delay(WRITE_CHECK)])
+  let before = ''
+  // Checks are counted, not milliseconds: between two of them, everything that is there is read and written.
+  for (let idle = 0; pipes.areOpen || flows.some(isWaiting);) {
+    const isLeaving = isEnding()
+    const state = `${isLeaving} ${flows.map(stateOf).join(' ')}`
+    const hasProgress = state !== before && (!isLeaving || flows.some(isWaiting))
+    idle = hasProgress ? 0 : idle + 1
+    before = state
+    const mayLeave = isLeaving || !flows.some(isWaiting)
+    if (mayLeave && idle * WRITE_CHECK >= OUTPUT_TIMEOUT) return
+    await delay(WRITE_CHECK)
   }
+}
+
+function isWaiting({ to }: Flow): boolean {
+  return to.writableLength > 0 && !to.destroyed && to.errored === null
+}
+
+/** Changes with every chunk that is read, and every part of one that is written. */
+function stateOf({ chunks, to }: Flow): string {
+  // The length changes only when all of a chunk is written. Only the handle of a pipe knows what is left of it.
+  const { _handle: handle } = to as { _handle?: { writeQueueSize?: number } | null } // if it is one of Node
+  return `${chunks} ${to.writableLength} ${handle?.writeQueueSize ?? 0}`
 }

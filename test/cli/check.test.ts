@@ -35,9 +35,9 @@ const PONG = '{"jsonrpc":"2.0","method":"notifications/x"}\n'
 
 it.each([
   ['nothing', PONG, [], 0],
-  ['a note', `${PONG}\n`, [], 0],
-  ['a note', `${PONG}\n`, ['--fail-on', 'info'], 1],
-  ['a note', `${PONG}\n`, ['--fail-on', 'warning'], 0],
+  ['info', `${PONG}\n`, [], 0],
+  ['info', `${PONG}\n`, ['--fail-on', 'info'], 1],
+  ['info', `${PONG}\n`, ['--fail-on', 'warning'], 0],
   ['an error', 'hello\n', [], 1],
   ['an error', 'hello\n', ['--fail-on', 'info'], 1],
 ])('ccmcp check of a capture with %s %# exits as documented', async (_, output, args, code) => {
@@ -49,7 +49,7 @@ it('ccmcp check prints findings as text', async () => {
   writeCapture('hello\n')
   const { stdout, stderr } = await cli(['check', file])
   expect(stdout).toContain('    error stray-text, bytes 0-5\n')
-  expect(stdout).toContain('errors: 1, warnings: 0, notes: 0\n')
+  expect(stdout).toContain('errors: 1, warnings: 0, info: 0\n')
   expect(stderr).toBe(`ccmcp: ${file}: 1 finding of severity error\n`)
 })
 
@@ -102,7 +102,7 @@ it('ccmcp check hides the findings of a baseline', async () => {
   expect(missing.code).toBe(2)
   expect((await cli(['check', file, '--baseline', baseline, '--update-baseline'])).code).toBe(0)
   const { code, stdout } = await cli(['check', file, '--baseline', baseline])
-  expect(stdout).toContain('errors: 0, warnings: 0, notes: 0, known: 1\n')
+  expect(stdout).toContain('errors: 0, warnings: 0, info: 0, known: 1\n')
   expect(code).toBe(0)
 })
 
@@ -327,6 +327,6 @@ it('ccmcp check of a URL keeps captures; findings have their bytes, and headers 
     /^\{"jsonrpc":"2.0","id":\d,"error":\{"code":-1,"message":"no"\}\}$/,
   )
   const checked = await cli(['check', path, '--fail-on', 'info'])
-  expect(checked.stdout).toContain('errors: 0, warnings: 0, notes: 0\n')
+  expect(checked.stdout).toContain('errors: 0, warnings: 0, info: 0\n')
   expect(checked.stderr).toBe('')
 })

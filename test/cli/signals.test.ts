@@ -9,6 +9,25 @@ process.stdin.resume().on('end', () => process.stderr.write('stdin has ended\\n'
 process.stderr.write('pid ' + process.pid + '\\n')
 setTimeout(() => process.exit(), 60_000)`
 
+it.each([
+  ['SIGHUP', 129],
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)('%s exits with %i when the server has been stopped', async (signal, code) => {
+  const server = [
+    '--',
+    process.execPath,
+    '-e',
+    "process.stdin.on('data', () => console.error('asked'))",
+  ]
+  const child = new Child(process.execPath, [CLI, 'call', 'x', '--verbose', ...server])
+  await child.said('asked')
+  child.give(signal)
+  await child.closed()
+  expect([child.code, child.signal]).toEqual([code, null])
+  expect(child.stderr).toContain('ccmcp: Interrupted')
+})
+
 it('a second Ctrl-C exits at once, without waiting for the server', async () => {
   const server = ['--', process.execPath, '-e', STUCK]
   const child = new Child(process.execPath, [CLI, 'call', 'x', '--verbose', ...server])

@@ -258,7 +258,7 @@ describe('ccmcp call', () => {
     [['call', 'sum', '--'], 'Missing command after "--"'],
     [
       ['call', 'sum', './no-such.mjs'],
-      "Cannot serve ./no-such.mjs: ENOENT: no such file or directory, stat './no-such.mjs'",
+      "Cannot load ./no-such.mjs: ENOENT: no such file or directory, stat './no-such.mjs'",
     ],
     [['call', 'sum', 'gramar'], 'Unknown server "gramar"; did you mean grammar?'],
   ])('rejects %j', async (args, problem) => {

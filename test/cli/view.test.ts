@@ -81,7 +81,7 @@ describe('ccmcp view', () => {
       https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio
 03:04:05.009 ← 2025-11-25 tools/call add #1 error 3.0 ms 72 bytes -32602 two\\nlines
 03:04:05.020 · exit code 0
-6 frames, 1 error, 0 warnings, 0 notes
+6 frames, 1 error, 0 warnings, 0 info
 `)
     expect([stderr, code]).toEqual(['', 0])
   })

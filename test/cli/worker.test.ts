@@ -15,13 +15,20 @@ describe('ccmcp worker', () => {
       return `${code} ${stderr}`
     }
     expect(await outcome()).toMatch(/^2 .*Missing FILE/)
-    expect(await outcome('./none.js')).toMatch(/^2 .*Cannot serve/)
+    expect(await outcome('./none.js')).toMatch(/^2 ccmcp: Cannot load \.\/none\.js: ENOENT/)
     expect(await outcome(server('memory-tasks'), '--concurrency', '0')).toMatch(
       /^2 .*--concurrency must be an integer of 1 or more/,
     )
     expect(await outcome(server('memory-tasks'), '--drain', 'x')).toMatch(/^2 .*--drain must be/)
     expect(await outcome(server('memory-tasks'))).toMatch(
       /^2 .*Workers need a store of tasks that several processes share/,
+    )
+    expect(await outcome(server('no-server'))).toMatch(
+      /^2 .*exports no server \(it exports name\)\. Export what createServer returns, as default or as "server" \(see/,
+    )
+    expect(await outcome(server('fails'))).toMatch(/^1 .*Cannot load [^]*Error: it fails/)
+    expect(await outcome(server('exits'))).toMatch(
+      /^2 .*exited the process while it was loading.*export the server instead\n/,
     )
     expect(await outcome(OFFER)).toMatch(
       /^2 [^]*has no tasks; add tasks\({ store }\) to its "extensions"/,

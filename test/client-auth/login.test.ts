@@ -11,7 +11,18 @@ import {
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  it,
+  onTestFinished,
+  vi,
+} from 'vitest'
+import { chromiumPath, launchBrowser } from '../browser.js'
 import { proves } from '../requirements/proves.js'
 import { type Protected, browse, startProtected } from './protected.js'
 
@@ -109,6 +120,17 @@ describe.runIf(process.platform === 'linux')('ccmcp login', () => {
     const before = there.logins()
     expect((await start('login', there.url).outcome).code).toBe(0)
     expect(there.logins()).toBe(before)
+  })
+
+  it.skipIf(chromiumPath === undefined)('succeeds in Chromium', async () => {
+    const { outcome, said } = start('login', there.url, '--no-browser')
+    const [, url = ''] = await said(/(http:\S+\/auth\?\S+)\n/)
+    const chromium = await launchBrowser()
+    onTestFinished(() => chromium.close())
+    const page = await chromium.newPage()
+    await page.goto(url)
+    await page.getByRole('heading', { name: 'Logged in' }).waitFor()
+    expect((await outcome).code).toBe(0)
   })
 
   it('three processes at once lead to one login', async () => {

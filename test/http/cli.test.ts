@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
-import { statelessRequest, send } from './caller.js'
+import { begin, send, statelessRequest, withHeaders } from './caller.js'
 import { SseCaller } from './sse-caller.js'
 
 /* `ccmcp serve --http`, as a process. */
@@ -94,6 +94,28 @@ describe('ccmcp serve --http', () => {
       ).status,
     ).toBe(200)
   })
+
+  it.each([
+    ['ccmcp', 1_048_576],
+    ['text', 4_194_304],
+  ])(
+    'refuses a message of %s that is longer than the default of --max-message',
+    async (name, size) => {
+      const { url } = await start(name)
+      const { headers, body } = statelessRequest('tools/list')
+      const accepted = await send(url, { headers, body: body.toString().padEnd(size) })
+      // Only the headers: it is refused before its body is sent.
+      const longer = begin(url, withHeaders({ headers }, { 'content-length': String(size + 1) }))
+      longer.request.flushHeaders()
+      const refused = await longer.response
+      expect([accepted.status, refused.status]).toEqual([200, 413])
+      refused.disconnect()
+      const help = spawnSync(process.execPath, [cli, 'serve', '--help'], {
+        encoding: 'utf8',
+      }).stdout
+      expect(help).toContain(String(size))
+    },
+  )
 
   it('serves https', async () => {
     const { url } = await start('--tls-cert', tls('cert'), '--tls-key', tls('key'))

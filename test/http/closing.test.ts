@@ -1,12 +1,12 @@
 import { type EventEmitter, once } from 'node:events'
 import { Server as HttpServer } from 'node:http'
-import { type AddressInfo, createServer as createNetServer } from 'node:net'
+import { type AddressInfo, type Socket, connect, createServer as createNetServer } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import { extension } from '../../src/extensions.js'
-import { httpHandler, listen, nodeHandler } from '../../src/http.js'
+import { type Listening, httpHandler, listen, nodeHandler } from '../../src/http.js'
 import { createServer } from '../../src/index.js'
 import { onStillClock } from '../clock.js'
-import { POST, begin, statelessRequest, message } from './caller.js'
+import { POST, begin, message, open, send, serving, statelessRequest } from './caller.js'
 import { onNode } from './embedding.js'
 import { servedOverHttp } from './served.js'
 
@@ -56,6 +56,121 @@ describe('a request whose body is complete only after close was called', () => {
     })
   })
 })
+
+describe('a server that listens, while it closes', () => {
+  /** Calls a tool that waits, and begins to close. Resolves when no connection is accepted any more. */
+  async function whileClosing(
+    use: (listening: Listening) => Promise<void>,
+    prepare: (listening: Listening) => Promise<void> = async () => {},
+  ): Promise<void> {
+    const { server, gate } = servedOverHttp()
+    await serving(server, { logLevel: 'error' }, async (listening) => {
+      const params = { name: 'steps', arguments: { gate: 'g' }, _meta: { progressToken: 1 } }
+      const running = await open(listening.url, statelessRequest('tools/call', params))
+      await running.message()
+      await prepare(listening)
+      const closed = listening.close(60_000)
+      await use(listening).finally(() => gate.open('g'))
+      await running.has('passed g')
+      await closed
+      await expect(send(listening.url, REQUESTS.initialize)).rejects.toThrow('ECONNREFUSED')
+    })
+  }
+  const health = ({ url }: Listening) => new URL('/healthz', url).href
+
+  it.each(Object.entries(REQUESTS))('refuses with 503: %s', (_, request) =>
+    whileClosing(async ({ url }) => {
+      const { status, headers, text } = await send(url, request)
+      expect([status, headers['connection'], headers['retry-after']]).toEqual([503, 'close', '5'])
+      expect(text).toContain('shutting down')
+    }),
+  )
+
+  it('responds to /healthz with 503', () =>
+    whileClosing(async (listening) => {
+      const { status, headers, json } = await send(health(listening), { method: 'GET' })
+      expect([status, headers['connection'], json]).toEqual([503, 'close', { status: 'closing' }])
+    }))
+
+  it('lets a client read the response to a long body', () =>
+    whileClosing(async ({ url }) => {
+      const body = ' '.repeat(20_000_000)
+      expect((await send(url, { headers: POST, body })).status).toBe(503)
+    }))
+
+  it('survives clients that disconnect within a body', () =>
+    whileClosing(async (listening) => {
+      const { request, response } = begin(listening.url, { headers: POST })
+      const failed = expect(response).rejects.toThrow()
+      request.write('{')
+      await send(health(listening), { method: 'GET' })
+      request.destroy()
+      await failed
+      expect((await send(health(listening), { method: 'GET' })).status).toBe(503)
+    }))
+
+  it('serves connections that were idle, and closes them', async () => {
+    let socket: Socket | undefined
+    await whileClosing(
+      async () =>
+        expect(await exchange(socket)).toMatch(/^HTTP\/1.1 503 [^]*\r\nConnection: close\r/),
+      async (listening) => {
+        socket = await idleConnection(listening)
+      },
+    )
+    expect(socket?.errored).toBeNull()
+  })
+})
+
+describe('a server that listens, when it closes', () => {
+  it('ends idle connections, and does not reset them', async () => {
+    const listening = await listen(servedOverHttp().server, { port: 0, logLevel: 'error' })
+    const socket = await idleConnection(listening)
+    const ended = once(socket, 'end')
+    await listening.close()
+    await ended
+    expect(socket.errored).toBeNull()
+  })
+
+  it.each(['an idle connection', 'a new connection'])(
+    'responds to a request that has arrived before on %s',
+    async (kind) => {
+      const listening = await listen(servedOverHttp().server, { port: 0, logLevel: 'error' })
+      const isIdle = kind === 'an idle connection'
+      const socket = await (isIdle ? idleConnection(listening) : connected(listening))
+      const answered = exchange(socket)
+      // In the same turn of the event loop: the server has not read the request.
+      const closed = listening.close()
+      expect(await answered).toMatch(/^HTTP\/1.1 503 [^]*\r\nConnection: close\r/)
+      await closed
+    },
+  )
+
+  async function connected({ port }: Listening): Promise<Socket> {
+    const socket = connect(port, '127.0.0.1')
+    await once(socket, 'connect')
+    return socket
+  }
+})
+
+/** A connection that has had a response. */
+async function idleConnection({ port }: Listening): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1')
+  await once(socket, 'connect')
+  socket.write(HEALTH)
+  const [response] = (await once(socket, 'data')) as [Buffer]
+  expect(response.toString()).toMatch(/^HTTP\/1.1 200 /)
+  return socket
+}
+const HEALTH = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n'
+
+/** What comes until the end of a connection, after another request. */
+async function exchange(socket: Socket | undefined): Promise<string> {
+  socket?.write(HEALTH)
+  let text = ''
+  for await (const chunk of socket ?? []) text += String(chunk)
+  return text
+}
 
 it('close does not take longer than its deadline, also with a session store that does not resolve', () =>
   onStillClock(async (pass) => {

@@ -178,6 +178,35 @@ describe('ccmcp tap', () => {
     process.kill(pid, 'SIGKILL')
   })
 
+  it('ends after a signal, also if the client does not read what the server has written', async () => {
+    const child = spawned('stuck')
+    await once(child.stdout, 'readable')
+    child.kill('SIGTERM')
+    await once(child, 'exit')
+    expect([child.exitCode, child.signalCode]).toEqual([3, null])
+  })
+
+  it('ends on a signal after the exit of the server, also if the client does not read', async () => {
+    const child = spawned('stuck')
+    await once(child.stdout, 'readable')
+    // This one does not ask the tap to end.
+    child.kill('SIGUSR2')
+    await expect.poll(eventNames, { timeout: 30_000 }).toContain('exit')
+    expect(child.exitCode).toBeNull()
+    child.kill('SIGTERM')
+    await once(child, 'exit')
+    expect([child.exitCode, child.signalCode]).toEqual([3, null])
+  })
+
+  it('ends on a signal, also if a child of the server goes on writing', async () => {
+    const child = tap('chatter')
+    await child.line(0)
+    await expect.poll(eventNames, { timeout: 30_000 }).toContain('exit')
+    child.give('SIGTERM')
+    await child.exited()
+    expect(child.code).toBe(4)
+  })
+
   it('reports a server that cannot be started', async () => {
     const child = new Child(process.execPath, [
       CLI,

@@ -37,6 +37,9 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
       .toBe('2025-11-25example-host → notes')
     await expect.poll(() => page.locator('#tab-findings').textContent()).toBe('Findings7')
     await expect.poll(() => page.locator('.foot').textContent()).toContain('102 rows')
+    await expect
+      .poll(() => page.locator('.foot').textContent())
+      .toMatch(/\d errors?, \d warnings?, \d info/)
   })
 
   it('filters with the language of the terminal', async () => {

@@ -101,6 +101,32 @@ describe('the server of the page', () => {
       expect((await get(`${origin}${path}`, { headers: { ...headers, ...more } })).status).toBe(403)
   })
 
+  const NAVIGATION = { 'Sec-Fetch-Mode': 'navigate', 'Sec-Fetch-Dest': 'document' }
+
+  it.each(['cross-site', 'same-site', 'same-origin', 'none'])(
+    'shows the page after a navigation, Sec-Fetch-Site: %s',
+    async (site) => {
+      const { origin } = await started()
+      const headers = { ...NAVIGATION, 'Sec-Fetch-Site': site }
+      const { status, body } = await get(origin, { headers })
+      expect([status, body]).toEqual([200, html()])
+    },
+  )
+
+  it.each([
+    ['/', 'in a frame', { 'Sec-Fetch-Dest': 'iframe' }],
+    ['/', 'as a script', { 'Sec-Fetch-Mode': 'no-cors', 'Sec-Fetch-Dest': 'script' }],
+    ['/', 'with another host', { Host: 'evil.example' }],
+    ['/', 'with another origin', { Origin: 'null' }],
+    ['/api/capture', 'by a navigation', {}],
+    ['/api/bytes?id=1', 'by a navigation', {}],
+    ['/other', 'by a navigation', {}],
+  ])('answers 403 if another site requests %s %s, even with the token', async (path, _, more) => {
+    const { origin, headers } = await started()
+    const sent = { ...headers, ...NAVIGATION, 'Sec-Fetch-Site': 'cross-site', ...more }
+    expect((await get(`${origin}${path}`, { headers: sent })).status).toBe(403)
+  })
+
   it('answers requests of its own page, also as localhost', async () => {
     const { origin, headers, port } = await started()
     const own = {

@@ -78,9 +78,13 @@ export class NodeServer {
     }
     const unsentResponses = new UnsentResponses(maxUnsentBytes)
     const failed = (error: unknown) => report({ level: 'error', message: UNWRITTEN, error })
-    const listener = inTurn((request: IncomingMessage, response: ServerResponse) => {
-      if (made.#isClosing) response.shouldKeepAlive = false
+    const handle: Listener = (request, response) =>
       endpoint.handle(new NodeContext(request, response, unsentResponses, false, failed))
+    const listener = inTurn((request: IncomingMessage, response: ServerResponse) => {
+      if (!made.#isClosing) return handle(request, response)
+      response.shouldKeepAlive = false
+      // It is refused. Its body is read first: a connection that is closed before that is reset, and the response lost.
+      request.resume().once('end', () => handle(request, response))
     })
     const server =
       tls === undefined
@@ -109,30 +113,29 @@ export class NodeServer {
     this.#isClosing = true
   }
 
-  /** Accepts no new connections, and closes idle ones. */
-  stop(): void {
+  /**
+   * Accepts no new connections, and closes idle ones. Resolves when the last connection is closed; after `deadline`
+   * milliseconds the rest are destroyed.
+   */
+  async closed(deadline: number): Promise<void> {
     this.beginClosing()
-    this.#server.close()
-    this.#server.closeIdleConnections()
-  }
-
-  /** Resolves when the last connection is closed; after `deadline` milliseconds the rest are destroyed. */
-  closed(deadline: number): Promise<void> {
-    return new Promise((resolve) => {
-      const idle = setInterval(() => {
+    // After that, requests that have arrived are read; otherwise their connections would be idle, and reset.
+    for (let turns = 0; turns < 2; turns++) await new Promise(setImmediate)
+    await new Promise<void>((resolve) => {
+      const closeUnused = () => {
         this.#server.closeIdleConnections()
         this.#closeSilentConnections()
-      }, 20)
+      }
+      const interval = setInterval(() => setImmediate(closeUnused), 20)
       const timer = setTimeout(() => {
         this.#server.closeAllConnections()
         for (const socket of this.#connections) socket.destroy()
       }, deadline)
-      const done = () => {
-        clearInterval(idle)
+      this.#server.close(() => {
+        clearInterval(interval)
         clearTimeout(timer)
         resolve()
-      }
-      this.#server.close(done)
+      })
       this.#server.closeIdleConnections()
     })
   }

@@ -211,7 +211,7 @@ function Footer() {
       <span class="wide-only">{sizeText(bytesRead)}</span>
       <span class="wide-only">
         {countText(findings.error, 'error')}, {countText(findings.warning, 'warning')},{' '}
-        {countText(findings.info, 'note')}
+        {findings.info.toLocaleString('en')} info
       </span>
       <span class="grow" role="status">
         {notice.value}

@@ -89,7 +89,10 @@ export class PageServer {
     if (!this.#isLocal(request)) return refuse(response, 403, 'Host or Origin is not allowed')
     const [pathname, query] = (request.url ?? '/').split('?', 2)
     const searchParams = new URLSearchParams(query)
-    if (pathname === '/') return this.#page(response)
+    const isPage = pathname === '/'
+    const isAllowed = isFromOwnSite(request) || (isPage && isTopLevelNavigation(request))
+    if (!isAllowed) return refuse(response, 403, 'Requests from other sites are not allowed')
+    if (isPage) return this.#page(response)
     const isApi = pathname === '/api/capture' || pathname === '/api/bytes'
     if (!isApi) return refuse(response, 404, 'There is no such page')
     if (!this.#hasToken(request)) return refuse(response, 401, 'The token is missing or wrong')
@@ -97,13 +100,11 @@ export class PageServer {
     return await this.#state(response, searchParams)
   }
 
-  /** DNS rebinding changes Host; other pages have another Origin, or another site. */
+  /** DNS rebinding changes Host; other pages have another Origin. */
   #isLocal({ headers }: IncomingMessage): boolean {
     const hosts = [`127.0.0.1:${this.#port}`, `localhost:${this.#port}`]
-    const { host = '', origin, 'sec-fetch-site': site } = headers
-    if (!hosts.includes(host)) return false
-    if (origin !== undefined && origin !== `http://${host}`) return false
-    return site === undefined || site === 'same-origin' || site === 'none'
+    const { host = '', origin } = headers
+    return hosts.includes(host) && (origin === undefined || origin === `http://${host}`)
   }
 
   #hasToken({ headers: { authorization = '' } }: IncomingMessage): boolean {
@@ -176,6 +177,17 @@ export class PageServer {
     }
     response.end()
   }
+}
+
+/** Browsers do not send Origin with every request of another page, but they send its site. */
+function isFromOwnSite({ headers }: IncomingMessage): boolean {
+  const site = headers['sec-fetch-site']
+  return site === undefined || site === 'same-origin' || site === 'none'
+}
+
+/** A link, or the file that `--open` gives to the browser: another site opens the page, and cannot read it. */
+function isTopLevelNavigation({ headers }: IncomingMessage): boolean {
+  return headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
 }
 
 /** Resolves when more can be written, or when the connection is closed. */

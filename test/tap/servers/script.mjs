@@ -39,6 +39,20 @@ const actions = {
   flood() {
     process.stdout.write('x'.repeat(Number(process.argv[3])), () => process.exit(3))
   },
+  /** Writes more than fits into pipes, and exits on a signal without waiting for the reader. */
+  stuck() {
+    for (const signal of ['SIGTERM', 'SIGUSR2']) process.on(signal, () => process.exit(3))
+    process.stdout.write('x'.repeat(3_000_000))
+    setInterval(() => {}, 1000)
+  },
+  /** Exits while its child goes on writing, until nobody reads. */
+  chatter() {
+    spawn(process.execPath, ['-e', 'setInterval(() => process.stdout.write("x\\n"), 10)'], {
+      stdio: 'inherit',
+    })
+    writeSync(1, 'ready\n')
+    process.exit(4)
+  },
   /** Exits while its child keeps the pipes open. */
   parent() {
     const child = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 20000)'], {
