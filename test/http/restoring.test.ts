@@ -946,6 +946,23 @@ describe('a request that is repeated to restore a session', () => {
     })
   })
 
+  it('may take long: 503, and the next request continues', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const sessions = new MemorySessionStore()
+      const client = await subscribed(sessions)
+      const { server, asked } = failing(() => void vi.setSystemTime(Date.now() + 3000))
+      const second = await start(server, { sessionStore: sessions })
+      const moved = client.at(second.url)
+      expect((await moved.request('ping')).status).toBe(503)
+      expect(asked).toEqual(['note:1', 'note:2'])
+      expect((await moved.request('ping')).status).toBe(200)
+      expect(asked).toEqual(['note:1', 'note:2', 'note:3', 'note:4'])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
   it('may fail until the session has expired', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {

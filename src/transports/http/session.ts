@@ -57,9 +57,12 @@ export interface RestorableState {
 
 /**
  * What became of a session that is restored: `refused` where the server would now respond to `initialize` differently,
- * `failed` where it did not respond at the moment, `incomplete` where that is so for a later message.
+ * `failed` where that does not succeed at the moment, `incomplete` where later messages are to be repeated.
  */
 export type Restored = 'restored' | 'refused' | 'failed' | 'incomplete'
+
+/** Milliseconds after which the next request continues to restore a session: clients do not wait forever. */
+const RESTORING_TIME = 5000
 
 /** Memory of an `initialize` request in a session: parsed, as text, and its copy in a store. */
 export function initializeBytes(initialize: string): number {
@@ -192,7 +195,9 @@ export class HttpSession implements Channel, SessionPort {
 
   /** Repeats the messages of the stored state, from the one that has failed. */
   async continueRestoring(principal: Principal | undefined): Promise<Restored> {
+    const end = Date.now() + RESTORING_TIME
     for (const frame of this.state.messages.slice(this.#repeated)) {
+      if (Date.now() > end) return 'incomplete'
       const { kind } = parseMessage(frame)
       const response = await this.#repeat(frame, principal)
       // Without a response, it has ended in the meantime.
