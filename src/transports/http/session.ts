@@ -2,6 +2,7 @@ import type { MethodDescriptor } from '../../protocol/methods.js'
 import type { Budget } from '../../jsonrpc/budget.js'
 import type { Channel, ConnectionFacts, Principal, Receiver } from '../../jsonrpc/channel.js'
 import { INTERNAL_ERROR, RpcError } from '../../jsonrpc/errors.js'
+import { ignore } from '../../jsonrpc/hook.js'
 import {
   type Id,
   type Message,
@@ -255,27 +256,38 @@ export class HttpSession implements Channel, SessionPort {
     if (exchange.failed) return
     const changes = stateChangesOf(message, this.#settings.methods)
     if (exchange.responded) return this.#apply(exchange, changes)
-    this.#wait(exchange, () => this.#apply(exchange, changes))
+    this.#wait(exchange, changes.length === 0 ? ignore : () => this.#apply(exchange, changes))
   }
 
   /** Serves a message whose response waits until what it has changed is stored. */
   #postDurably(text: string, message: Message, options: PostOptions): void {
     const requestIds = requestIdsOf(message)
     const changes = stateChangesOf(message, this.#settings.methods)
+    if (changes.length > 0)
+      return this.#postChanges(text, message, { ...options, requestIds }, changes)
+    const exchange = new PostExchange({ ...options, requestIds })
+    this.#receiver?.frame(text, exchange, message)
+    if (!exchange.responded) this.#wait(exchange, ignore)
+  }
+
+  #postChanges(
+    text: string,
+    message: Message,
+    options: PostOptions & { requestIds: readonly Id[] },
+    changes: readonly StateChange[],
+  ): void {
     // Before it is served: a change that cannot be stored is not made.
     let reserved = this.state.reserve(changes)
-    if (reserved === undefined)
-      return refuseTooLarge(new PostExchange({ ...options, requestIds }), message.kind, requestIds)
+    if (reserved === undefined) {
+      refuseTooLarge(new PostExchange(options), message.kind, options.requestIds)
+      return
+    }
     const acknowledge = (exchange: PostExchange) => {
       this.state.apply(exchange.withResult(changes), reserved)
       reserved = 0
       return this.#stored()
     }
-    const exchange = new PostExchange({
-      ...options,
-      requestIds,
-      ...(changes.length === 0 ? {} : { acknowledge }),
-    })
+    const exchange = new PostExchange({ ...options, acknowledge })
     this.#receiver?.frame(text, exchange, message)
     const release = () => this.state.release(reserved ?? 0)
     if (exchange.responded) release()
