@@ -5,6 +5,8 @@ import type { SessionOwnership } from './session-ownership.js'
 export interface SessionRecord {
   /** The fencing token: a process that restores a session stores it with a higher generation. */
   readonly generation: number
+  /** How often the process with this generation has changed the session; a write may arrive after a newer one. */
+  readonly sequence?: number
   /** The state of the session, as JSON. It does not contain the session id. */
   readonly state: string
 }
@@ -22,7 +24,8 @@ export interface SessionStore {
   get(name: string): SessionRecord | undefined | Promise<SessionRecord | undefined>
   /**
    * Stores a session for `ttl` milliseconds, counted from this call. Returns false, and stores nothing, if the stored
-   * session has a higher generation or was deleted: another process has restored or ended it. Must be atomic.
+   * session has a higher generation or was deleted: another process has restored or ended it. Returns true, but stores
+   * nothing, if the stored session has the same generation and a higher sequence. Must be atomic.
    */
   set(name: string, record: SessionRecord, ttl: number): boolean | Promise<boolean>
   /**
@@ -82,6 +85,7 @@ export class MemorySessionStore implements SessionStore {
     if ((this.#deleted.get(name) ?? 0) > now) return false
     const stored = this.get(name)
     if (stored !== undefined && stored.generation > record.generation) return false
+    if (stored !== undefined && isOlder(record, stored)) return true
     this.#remove(name)
     const bytes = stringMemory(record.state) + ENTRY
     this.#entries.set(name, { record, bytes, expires: now + ttl })
@@ -111,4 +115,10 @@ export class MemorySessionStore implements SessionStore {
     this.#bytes -= this.#entries.get(name)?.bytes ?? 0
     this.#entries.delete(name)
   }
+}
+
+/** Whether a write of the same process was overtaken by a newer one. */
+function isOlder(record: SessionRecord, stored: SessionRecord): boolean {
+  const { generation, sequence = Infinity } = record
+  return generation === stored.generation && sequence < (stored.sequence ?? 0)
 }

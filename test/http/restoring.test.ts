@@ -10,7 +10,7 @@ import {
   listen,
   tokens,
 } from '../../src/http.js'
-import { type Server, createServer, resource, tool } from '../../src/index.js'
+import { RpcError, type Server, createServer, resource, tool } from '../../src/index.js'
 import { Sessions } from '../../src/transports/http/sessions.js'
 import { InitializedSession, POST, message, send } from './caller.js'
 import { servedOverHttp } from './served.js'
@@ -398,7 +398,7 @@ describe('a session store', () => {
     const refused = await kept.at(second.url).request('ping')
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5'])
     expect(refused.json).toMatchObject({
-      error: { message: expect.stringContaining('the session store is not available') as string },
+      error: { message: expect.stringContaining('its store is not available') as string },
     })
     // It has ended here; but another process could take it up, until it is dropped.
     expect((await client.end()).status).toBe(503)
@@ -758,17 +758,46 @@ describe('a session is not restored', () => {
     })
   })
 
-  it('if initialize now fails', async () => {
-    const refusing = watched()
-    refusing.use((call, next) => {
-      if (call.method === 'initialize') throw new Error('not today')
+  it.each([-32600, -32601, -32602, -32002, -32021, -32022, 401, 403, 404, 410])(
+    'if initialize is now refused with %s',
+    async (code) => {
+      const refusing = watched()
+      refusing.use((call, next) => {
+        if (call.method === 'initialize') throw new RpcError(code, 'never again')
+        return next()
+      })
+      expect(await after(watched(), () => Promise.resolve(), refusing)).toEqual({
+        status: 404,
+        kept: 0,
+        sessions: 0,
+      })
+    },
+  )
+
+  it.each([
+    ['an internal error', new Error('not now')],
+    ['429', new RpcError(429, 'Too many requests')],
+    ['503', new RpcError(503, 'Maintenance')],
+    ['a code of its own', new RpcError(-32050, 'Busy')],
+  ])('while initialize fails with %s, but then', async (_, error) => {
+    const sessions = new MemorySessionStore()
+    const first = await start(watched(), { sessionStore: sessions })
+    const client = await InitializedSession.open(first.url, NEWEST)
+    await first.close()
+    const server = watched()
+    let failures = 2
+    server.use((call, next) => {
+      if (call.method === 'initialize' && failures-- > 0) throw error
       return next()
     })
-    expect(await after(watched(), () => Promise.resolve(), refusing)).toEqual({
-      status: 404,
-      kept: 0,
-      sessions: 0,
-    })
+    const second = await start(server, { sessionStore: sessions, log: { write() {} } })
+    const moved = client.at(second.url)
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const refused = await moved.request('ping')
+      expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5'])
+      expect([second.sessions, sessions.size]).toEqual([0, 1])
+    }
+    expect((await moved.request('ping')).status).toBe(200)
   })
 
   it('if its state is too large', async () => {
@@ -825,6 +854,149 @@ describe('a session is not restored', () => {
         .toSorted((one, other) => one - other),
     ).toEqual([200, 503])
     expect([second.sessions, sessions.size]).toEqual([2, 3])
+  })
+})
+
+describe('a request that is repeated to restore a session', () => {
+  /** A server that serves what `fail` does not throw for, and counts what it was asked. */
+  const failing = (fail: (uri: string) => void) => {
+    const asked: string[] = []
+    const server = watched()
+    server.use((call, next) => {
+      if (call.method !== 'resources/subscribe') return next()
+      const uri = String(call.params['uri'])
+      asked.push(uri)
+      fail(uri)
+      return next()
+    })
+    return { server, asked }
+  }
+  /** A session with subscriptions to `note:1` … `note:4`, of a process that has ended. */
+  const subscribed = async (sessions: SessionStore) => {
+    const first = await start(watched(), { sessionStore: sessions })
+    const client = await InitializedSession.open(first.url, NEWEST)
+    for (const n of [1, 2, 3, 4])
+      expect(
+        (await client.request('resources/subscribe', { uri: `note:${n}` })).json,
+      ).toMatchObject({ result: {} })
+    await first.close()
+    return client
+  }
+  const updatesOf = async (client: InitializedSession, server: Server, last: string) => {
+    const stream = await client.listen()
+    // Everything may have changed; the last subscription is the last of that.
+    await stream.has(last)
+    for (const n of [1, 2, 3, 4]) server.updated(`note:${n}`)
+    await until(() => expect(stream.text.split(last)).toHaveLength(3))
+    stream.disconnect()
+    return [1, 2, 3, 4].map((n) => stream.text.split(`"note:${n}"`).length - 1)
+  }
+
+  it('may fail for the moment: 503, and the next request continues with it', async () => {
+    const sessions = new MemorySessionStore()
+    const client = await subscribed(sessions)
+    const stored = () => sessions.get(client.session.slice(0, -20))?.state
+    const before = stored()
+    let left = 2
+    const { server, asked } = failing(() => {
+      if (left-- <= 0) throw new RpcError(429, 'Too many requests')
+    })
+    const second = await start(server, { sessionStore: sessions, log: { write() {} } })
+    const moved = client.at(second.url)
+    const refused = await Promise.all([moved.request('ping'), moved.end(), moved.listen()])
+    expect(refused.map(({ status }) => status)).toEqual([503, 503, 503])
+    expect(refused.map(({ headers }) => headers['retry-after'])).toEqual(['5', '5', '5'])
+    expect(stored()).toBe(before)
+    left = 1
+    expect((await moved.request('ping')).status).toBe(503)
+    expect(stored()).toBe(before)
+    left = Infinity
+    expect((await moved.request('ping')).status).toBe(200)
+    const repeated = asked.filter((uri, index) => asked.indexOf(uri) === index)
+    expect(repeated).toEqual(['note:1', 'note:2', 'note:3', 'note:4'])
+    // What has succeeded is not repeated: a limit of requests is no reason that it never ends.
+    expect(asked.filter((uri) => uri === 'note:1' || uri === 'note:2')).toEqual([
+      'note:1',
+      'note:2',
+    ])
+    expect(await updatesOf(moved, server, 'note:4')).toEqual([2, 2, 2, 2])
+    expect(stored()).toBe(before)
+  })
+
+  it('may be refused: only that subscription is dropped', async () => {
+    const sessions = new MemorySessionStore()
+    const client = await subscribed(sessions)
+    const lines: string[] = []
+    const log = { write: (line: string) => void lines.push(line) }
+    const { server } = failing((uri) => {
+      if (uri === 'note:2') throw new RpcError(-32002, 'Resource not found')
+      if (uri === 'note:3') throw new RpcError(403, 'Forbidden')
+    })
+    const second = await start(server, { sessionStore: sessions, log })
+    const moved = client.at(second.url)
+    expect((await moved.request('ping')).status).toBe(200)
+    expect(await updatesOf(moved, server, 'note:4')).toEqual([2, 0, 0, 2])
+    const stored = () => sessions.get(client.session.slice(0, -20))?.state
+    await until(() => expect(stored()).not.toMatch(/note:2|note:3/))
+    expect(stored()).toMatch(/note:1.*note:4/)
+    expect(lines.join('')).toContain('Resource not found')
+    // It can subscribe again.
+    expect((await moved.request('resources/subscribe', { uri: 'note:5' })).json).toMatchObject({
+      result: {},
+    })
+  })
+
+  it('may take long: 503, and the next request continues', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const sessions = new MemorySessionStore()
+      const client = await subscribed(sessions)
+      const { server, asked } = failing(() => void vi.setSystemTime(Date.now() + 3000))
+      const second = await start(server, { sessionStore: sessions })
+      const moved = client.at(second.url)
+      expect((await moved.request('ping')).status).toBe(503)
+      expect(asked).toEqual(['note:1', 'note:2'])
+      expect((await moved.request('ping')).status).toBe(200)
+      expect(asked).toEqual(['note:1', 'note:2', 'note:3', 'note:4'])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('may fail until the session has expired', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const sessions = new MemorySessionStore()
+      const client = await subscribed(sessions)
+      const { server } = failing(() => {
+        throw new Error('not now')
+      })
+      const limits = { sessionIdleTimeout: 60 * 60_000 }
+      const second = await start(server, { sessionStore: sessions, limits, log: { write() {} } })
+      const moved = client.at(second.url)
+      expect((await moved.request('ping')).status).toBe(503)
+      vi.setSystemTime(Date.now() + 20 * 60_000)
+      expect((await moved.request('ping')).status).toBe(503)
+      // The first process has stored it for half an hour, which a failure does not extend.
+      vi.setSystemTime(Date.now() + 20 * 60_000)
+      const third = await start(watched(), { sessionStore: sessions })
+      expect((await client.at(third.url).request('ping')).status).toBe(404)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('needs memory: 503 until there is enough, and the session is kept', async () => {
+    const sessions = new MemorySessionStore()
+    const client = await subscribed(sessions)
+    const limits = { retainedBytesPerSession: 1500 }
+    const second = await start(watched(), { sessionStore: sessions, limits, log: { write() {} } })
+    expect((await client.at(second.url).request('ping')).status).toBe(503)
+    expect(sessions.size).toBe(1)
+    await second.close()
+    const third = await start(watched(), { sessionStore: sessions })
+    expect((await client.at(third.url).request('ping')).status).toBe(200)
+    expect(sessions.get(client.session.slice(0, -20))?.state).toContain('note:4')
   })
 })
 

@@ -22,6 +22,41 @@ it('keeps the state if a client unsubscribes beyond the memory limit', () => {
   expect(state.messages.join()).toContain('note:b')
 })
 
+describe('memory that is reserved for changes', () => {
+  const uri = (n: number) => `note:${n}${'x'.repeat(7000)}`
+  const subscribe = (n: number) => changes('resources/subscribe', uri(n))
+
+  it('is limited, and changes that have it always fit', () => {
+    const budget = new Budget(1_000_000)
+    const state = new SessionState('', budget)
+    const reserved = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => state.reserve(subscribe(n)))
+    expect(state.reserve(subscribe(10))).toBeUndefined()
+    expect(state.reserve(changes('resources/unsubscribe', uri(1)))).toBe(0)
+    budget.charge(1_000_000)
+    reserved.forEach((each, index) => state.apply(subscribe(index + 1), each))
+    expect([state.complete, state.messages.length]).toEqual([true, 9])
+    // It is there already.
+    expect(state.reserve(subscribe(9))).toBe(0)
+    state.apply(subscribe(9), 0)
+    budget.release(1_000_000)
+    expect(state.reserve(subscribe(10))).toBeUndefined()
+    state.remove(subscribe(9))
+    const last = state.reserve(subscribe(10)) ?? 0
+    expect(last).toBeGreaterThan(7000)
+    state.release(last)
+    for (let n = 1; n <= 8; n++) state.apply(changes('resources/unsubscribe', uri(n)), 0)
+    expect([budget.used, state.messages]).toEqual([0, []])
+  })
+
+  it('is limited by the budget', () => {
+    const state = new SessionState('', new Budget(20_000))
+    const first = state.reserve(subscribe(1))
+    expect(state.reserve(subscribe(2))).toBeUndefined()
+    state.release(first ?? 0)
+    expect(state.reserve(subscribe(2))).toBeDefined()
+  })
+})
+
 describe('the stored state', () => {
   it('has only the subscriptions of a batch that succeeded, and none that was cancelled', async () => {
     let subscribing = () => {}

@@ -109,6 +109,28 @@ describe.skipIf(!hasRedis)('on one server', () => {
     ])
   })
 
+  it('does not change the owner of a session by a late set', async () => {
+    const address = 'http://127.0.0.1:9'
+    const { sessions } = make({ address, key: 'a key of at least 32 characters, for this test' })
+    const { ownership } = sessions
+    if (ownership === undefined) throw new Error('sessions are not shared')
+    ownership.start({ report() {}, lapsed() {} })
+    expect(await ownership.renew()).toBe(true)
+    const owner = ownership.process
+    const record = (generation: number) => ({ generation, sequence: 1, state: 'x' })
+    await sessions.set('a', record(1), TTL)
+    expect(await ownership.locate('a')).toEqual({ at: 'free', owner })
+    await ownership.release('a', 1)
+    expect(await sessions.set('a', record(1), TTL)).toBe(true)
+    expect(await ownership.locate('a')).toEqual({ at: 'free', owner: '' })
+    expect(await ownership.claim('a', 1, 2, '')).toBe(true)
+    expect(await ownership.locate('a')).toEqual({ at: 'free', owner })
+    // The sequence belongs to a generation.
+    expect(await sessions.set('a', { generation: 2, sequence: 0, state: 'y' }, TTL)).toBe(true)
+    expect(await sessions.get('a')).toEqual({ generation: 2, state: 'y' })
+    await ownership.close()
+  })
+
   it('bounds a stream in number and in bytes, and keeps event 0 and the newest', async () => {
     const { events } = make({ maxEventsPerStream: 4, maxBytesPerStream: 1000 })
     const numbers = async () => (await events.read('a', -1)).map(({ number }) => number)

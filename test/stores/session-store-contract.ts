@@ -44,6 +44,26 @@ export function sessionStoreContract(
     expect(await store.get('a')).toEqual(record('changed', 7_000_000_000))
   })
 
+  it('ignores a set that was overtaken by a newer one of the same generation', async () => {
+    const store = await create()
+    const set = (state: string, generation: number, sequence?: number) =>
+      store.set('a', { ...record(state, generation), ...(sequence && { sequence }) }, TTL)
+    expect(await set('second', 1, 10)).toBe(true)
+    // Not superseded: the process that has stored it is the same.
+    expect(await set('first', 1, 9)).toBe(true)
+    expect(await store.get('a')).toMatchObject(record('second', 1))
+    expect(await set('again', 1, 10)).toBe(true)
+    expect(await store.get('a')).toMatchObject(record('again', 1))
+    // Each generation counts anew.
+    expect(await set('restored', 2, 3)).toBe(true)
+    expect(await set('late', 1, 11)).toBe(false)
+    expect(await store.get('a')).toMatchObject(record('restored', 2))
+    expect(await set('changed', 2, 4)).toBe(true)
+    expect(await store.get('a')).toMatchObject(record('changed', 2))
+    expect(await set('not counted', 2)).toBe(true)
+    expect(await store.get('a')).toMatchObject(record('not counted', 2))
+  })
+
   it('lets only the highest of parallel generations remain', async () => {
     const store = await create()
     await Promise.all(

@@ -6,16 +6,24 @@ import { asTexts } from './replies.js'
 import { type Script, whole } from './script.js'
 
 /*
- * A session is a hash: `g` generation, `s` state, `o` the process that owns it; or after its end only `d`, so that a late
- * `set` does not revive it. It always has a time to live.
+ * A session is a hash: `g` generation, `s` state, `n` the generation and sequence of the last `set`, `o` the process that
+ * owns it; or after its end only `d`, so that a late `set` does not revive it. It always has a time to live. A late `set`
+ * changes neither a newer state nor, within a generation, the owner: it may have released the session since.
  */
 
 const SET: Script = {
   source: `
-local stored = redis.call('HMGET', KEYS[1], 'g', 'd')
+local stored = redis.call('HMGET', KEYS[1], 'g', 'd', 'n')
 if stored[2] or (stored[1] and tonumber(stored[1]) > tonumber(ARGV[1])) then return 0 end
+if ARGV[5] == '' then redis.call('HDEL', KEYS[1], 'n') else
+  local generation, sequence = string.match(stored[3] or '', '^(%d+):(%d+)$')
+  if generation == ARGV[1] and tonumber(sequence) > tonumber(ARGV[5]) then return 1 end
+  redis.call('HSET', KEYS[1], 'n', ARGV[1] .. ':' .. ARGV[5])
+end
 redis.call('HSET', KEYS[1], 'g', ARGV[1], 's', ARGV[2])
-if ARGV[4] == '' then redis.call('HDEL', KEYS[1], 'o') else redis.call('HSET', KEYS[1], 'o', ARGV[4]) end
+if stored[1] ~= ARGV[1] then
+  if ARGV[4] == '' then redis.call('HDEL', KEYS[1], 'o') else redis.call('HSET', KEYS[1], 'o', ARGV[4]) end
+end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1`,
 }
@@ -50,8 +58,15 @@ export class RedisSessionStore implements SessionStore {
     return { generation: Number(generation), state }
   }
 
-  async set(name: string, { generation, state }: SessionRecord, ttl: number): Promise<boolean> {
-    const parameters = [String(generation), state, whole(ttl), this.ownership.process]
+  async set(name: string, record: SessionRecord, ttl: number): Promise<boolean> {
+    const { generation, state, sequence } = record
+    const parameters = [
+      String(generation),
+      state,
+      whole(ttl),
+      this.ownership.process,
+      sequence === undefined ? '' : String(sequence),
+    ]
     return Number(await this.#connection.run(SET, [this.#keys.session(name)], parameters)) === 1
   }
 

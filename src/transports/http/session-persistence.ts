@@ -44,18 +44,23 @@ export class SessionPersistence {
     // Before the state is read: a change from here on is stored by the next operation.
     this.#queued.delete(session)
     const { name, generation } = session
-    const state = stateOf(session, await this.#secret(session.id))
+    const secret = await this.#secret(session.id)
+    const sequence = session.state.changes
+    const state = stateOf(session, secret)
     if (this.#deleted.has(session)) return false
     if (state === undefined) {
       await this.#store.delete(name, this.#ttl, generation)
       return true
     }
-    const record = { generation, state: JSON.stringify(state) }
+    const record = { generation, sequence, state: JSON.stringify(state) }
     // Only `false` is a refusal: not every store is checked by a compiler.
     const stored: unknown = await this.#store.set(name, record, this.#ttl)
-    if (stored !== false) return true
-    this.#supersede(session)
-    return false
+    if (stored === false) {
+      this.#supersede(session)
+      return false
+    }
+    session.storedChanges = sequence
+    return true
   }
 
   #supersede(session: HttpSession): void {

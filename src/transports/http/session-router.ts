@@ -50,6 +50,7 @@ export interface SessionRouterOptions {
 
 const NO_SESSION_ID =
   'Bad Request: the header Mcp-Session-Id is missing. Send "initialize" first; its response has one'
+const UNRESTORED = 'the session could not be restored, or its store is not available'
 const UNKNOWN_EVENT =
   'Bad Request: Last-Event-ID names no event of this session. Reconnect without this header'
 
@@ -192,11 +193,11 @@ export class SessionRouter {
 
   /** Finds the session of a request, here or in another process. */
   #find(search: Search): void {
-    const { request, id, serve } = search
+    const { request, id, serve, body } = search
     const { context, principal, headers } = request
     const decide = (found: Found) => {
       if (found === 'unavailable')
-        this.#responder.refuse(context, unavailable('the session store is not available', headers))
+        this.#responder.refuse(context, unavailable(UNRESTORED, headers), body?.id)
       else if (found === undefined || found instanceof HttpSession) serve(found)
       else this.#passOn(search, found)
     }

@@ -11,7 +11,7 @@ import type { MethodDescriptor, SessionEffect } from '../../protocol/methods.js'
 import { storedInitializeParams } from '../../protocol/revisions/initialize-params.js'
 
 /** Maximum characters of stored requests per session. */
-const MAX_CHARACTERS = 64 * 1024
+export const MAX_CHARACTERS = 64 * 1024
 /** Maximum length of a value of which only the last is stored, such as a log level. */
 const MAX_LAST = 16
 
@@ -42,6 +42,7 @@ export class SessionState {
   /** The stored values of a parameter, by method. */
   readonly #values = new Map<string, { param: string; values: Set<string> }>()
   #size = 0
+  #changes = 0
   #complete = true
 
   /** `initialize` comes from `initializeOf`. Subscriptions count against the budget. */
@@ -67,12 +68,48 @@ export class SessionState {
     return this.#complete
   }
 
-  /** Applies changes; true where the state is different afterwards. */
-  apply(changes: readonly StateChange[]): boolean {
-    return changes.map((change) => this.#complete && this.#applyOne(change)).includes(true)
+  /** How many changes were applied. */
+  get changes(): number {
+    return this.#changes
   }
 
-  #applyOne(change: StateChange): boolean {
+  /** Takes the characters that changes need at most, until they are applied or released; undefined where they do not fit. */
+  reserve(changes: readonly StateChange[]): number | undefined {
+    const characters = changes.reduce((sum, change) => sum + this.#growthBy(change), 0)
+    return characters === 0 || this.#take(characters) ? characters : undefined
+  }
+
+  release(reserved: number): void {
+    if (reserved > 0) this.#shrink(reserved)
+  }
+
+  /** Applies changes; true where the state is different afterwards. Those for which `reserve` was called always fit. */
+  apply(changes: readonly StateChange[], reserved?: number): boolean {
+    this.release(reserved ?? 0)
+    const isReserved = reserved !== undefined
+    const applied = changes.filter((change) => this.#complete && this.#applyOne(change, isReserved))
+    this.#changes += applied.length
+    return applied.length > 0
+  }
+
+  /** Removes what requests have set. */
+  remove(changes: readonly StateChange[]): void {
+    for (const change of changes) {
+      if (change === 'initialized') continue
+      const { method, value, keep } = change
+      if (this.#values.get(method)?.values.delete(value) !== true) continue
+      if (keep === 'each') this.#shrink(sizeOf(value))
+      this.#changes++
+    }
+  }
+
+  #growthBy(change: StateChange): number {
+    if (change === 'initialized' || change.keep !== 'each') return 0
+    const { method, value } = change
+    return this.#values.get(method)?.values.has(value) === true ? 0 : sizeOf(value)
+  }
+
+  #applyOne(change: StateChange, isReserved: boolean): boolean {
     if (change === 'initialized') {
       const before = this.#initialized
       this.#initialized = true
@@ -88,25 +125,33 @@ export class SessionState {
     if (undo) values.delete(value)
     else values.add(value)
     if (undo) this.#shrink(sizeOf(value))
-    else if (keep === 'each') this.#grow(sizeOf(value))
+    else if (keep === 'each') this.#grow(sizeOf(value), isReserved)
     return true
   }
 
+  #grow(characters: number, isReserved: boolean): void {
+    if (isReserved) return this.#charge(characters)
+    if (this.#take(characters)) return
+    this.#complete = false
+    this.#initialize = ''
+    this.#values.clear()
+    this.#shrink(this.#size)
+  }
+
+  #take(characters: number): boolean {
+    const fits = this.#size + characters <= MAX_CHARACTERS && this.#budget.fits(2 * characters)
+    if (fits) this.#charge(characters)
+    return fits
+  }
+
   /** Two bytes per character: the state and its copy in a store. */
-  #grow(characters: number): void {
-    if (this.#size + characters <= MAX_CHARACTERS && this.#budget.take(2 * characters))
-      this.#size += characters
-    else {
-      this.#complete = false
-      this.#initialize = ''
-      this.#values.clear()
-      this.#shrink(this.#size)
-    }
+  #charge(characters: number): void {
+    this.#size += characters
+    this.#budget.charge(2 * characters)
   }
 
   #shrink(characters: number): void {
-    this.#size -= characters
-    this.#budget.release(2 * characters)
+    this.#charge(-characters)
   }
 }
 

@@ -1,10 +1,13 @@
 import type { MethodDescriptor } from '../../protocol/methods.js'
 import type { Budget } from '../../jsonrpc/budget.js'
 import type { Channel, ConnectionFacts, Principal, Receiver } from '../../jsonrpc/channel.js'
+import { INTERNAL_ERROR, RpcError } from '../../jsonrpc/errors.js'
+import { ignore } from '../../jsonrpc/hook.js'
 import {
   type Id,
   type Message,
   type SentResponse,
+  encodeError,
   messagesIn,
   parseMessage,
 } from '../../jsonrpc/message.js'
@@ -16,9 +19,10 @@ import {
 import type { EventId } from './resumable-stream.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 import { PostExchange, type PostOptions, type SessionPort } from './post-exchange.js'
+import { isRefusal } from './refusal.js'
 import type { ServedSession } from './served-session.js'
 import { sessionNameOf } from './session-id.js'
-import { SessionState, type StateChange, stateChangesOf } from './session-state.js'
+import { MAX_CHARACTERS, SessionState, type StateChange, stateChangesOf } from './session-state.js'
 import { SessionStreams, type StreamSettings } from './session-streams.js'
 
 export interface SessionSettings extends StreamSettings {
@@ -52,6 +56,15 @@ export interface RestorableState {
   /** The messages that follow `initialize`. */
   readonly messages: readonly string[]
 }
+
+/**
+ * What became of a session that is restored: `refused` where the server would now respond to `initialize` differently,
+ * `failed` where that does not succeed at the moment, `incomplete` where later messages are to be repeated.
+ */
+export type Restored = 'restored' | 'refused' | 'failed' | 'incomplete'
+
+/** Milliseconds after which the next request continues to restore a session: clients do not wait forever. */
+const RESTORING_TIME = 5000
 
 /** Memory of an `initialize` request in a session: parsed, as text, and its copy in a store. */
 export function initializeBytes(initialize: string): number {
@@ -87,8 +100,12 @@ export class HttpSession implements Channel, SessionPort {
   superseded = false
   /** The term of this process in which it certainly belonged to it, where several processes serve sessions. */
   term: number | undefined
-  /** Whether the state has changed since it was last stored. */
-  #unsaved = false
+  /** How many changes of the state are stored. */
+  storedChanges = 0
+  /** False while messages of the stored state must be repeated: until then, the session serves no request. */
+  restored = true
+  /** How many of these messages were repeated. */
+  #repeated = 0
   #retired = false
   /** Called when it has left, if it was retired. */
   #left = () => {}
@@ -160,22 +177,52 @@ export class HttpSession implements Channel, SessionPort {
     return protocolVersion !== undefined
   }
 
-  /** Restores a stored session; false where the server would now respond to `initialize` differently. */
-  async restore(stored: RestorableState, principal: Principal | undefined): Promise<boolean> {
+  /** Restores a stored session. */
+  async restore(stored: RestorableState, principal: Principal | undefined): Promise<Restored> {
+    this.restored = false
     const response = await this.#repeat(stored.initialize, principal)
+    if (response === undefined) return 'failed'
+    if (response.error !== undefined) {
+      this.#reportFailure('initialize', response.error)
+      return isRefusal(response.error) ? 'refused' : 'failed'
+    }
     if (
-      response === undefined ||
       !this.begin(response) ||
       this.#protocolVersion !== stored.protocolVersion ||
       this.#capabilities !== stored.capabilities
     )
-      return false
-    for (const frame of stored.messages) {
-      if (this.#closed) return false
-      this.state.apply(stateChangesOf(parseMessage(frame), this.#settings.methods))
-      await this.#repeat(frame, principal)
+      return 'refused'
+    // As a whole and first: whatever of it is stored again is complete.
+    for (const frame of stored.messages) this.state.apply(this.#changesOf(frame))
+    return this.state.complete ? this.continueRestoring(principal) : 'failed'
+  }
+
+  /** Repeats the messages of the stored state, from the one that has failed. */
+  async continueRestoring(principal: Principal | undefined): Promise<Restored> {
+    const end = Date.now() + RESTORING_TIME
+    for (const frame of this.state.messages.slice(this.#repeated)) {
+      if (Date.now() > end) return 'incomplete'
+      const { kind } = parseMessage(frame)
+      const response = await this.#repeat(frame, principal)
+      // Without a response, it has ended in the meantime.
+      if (this.#closed || (kind === 'request' && response === undefined)) return 'incomplete'
+      const { error } = response ?? {}
+      if (error !== undefined) this.#reportFailure('a stored request', error)
+      if (error === undefined) this.#repeated++
+      else if (isRefusal(error)) this.state.remove(this.#changesOf(frame))
+      else return 'incomplete'
     }
-    return true
+    this.restored = true
+    return 'restored'
+  }
+
+  #changesOf(frame: string): StateChange[] {
+    return stateChangesOf(parseMessage(frame), this.#settings.methods)
+  }
+
+  #reportFailure(what: string, error: RpcError): void {
+    const message = `The server responded with an error to ${what} when a session was restored`
+    this.#settings.report({ level: 'warning', message, error })
   }
 
   /** Serves a stored message again, without sending the response. */
@@ -203,53 +250,69 @@ export class HttpSession implements Channel, SessionPort {
     options: Omit<PostOptions, 'session' | 'streams' | 'received'>,
   ): void {
     const received = message.kind === 'invalid' ? message : { kind: message.kind }
-    const exchange = new PostExchange({
-      ...options,
-      session: this,
-      streams: this.#streams,
-      received,
-      ...(this.#settings.durable ? this.#durably(message) : undefined),
-    })
+    const all = { ...options, session: this, streams: this.#streams, received }
     this.used()
+    if (this.#settings.durable) return this.#postDurably(text, message, all)
+    const exchange = new PostExchange(all)
     this.#receiver?.frame(text, exchange, message)
-    if (this.#settings.durable) {
-      if (!exchange.responded) this.#wait(exchange, [])
-      return
-    }
     // Afterwards: the messages of a batch that was refused are not read.
     if (exchange.failed) return
     const changes = stateChangesOf(message, this.#settings.methods)
     if (exchange.responded) return this.#apply(exchange, changes)
-    this.#wait(exchange, changes)
+    this.#wait(exchange, changes.length === 0 ? ignore : () => this.#apply(exchange, changes))
   }
 
-  /** What makes the response to a message wait until what it has changed is stored. */
-  #durably(message: Message): Pick<PostOptions, 'requestIds' | 'acknowledge'> {
+  /** Serves a message whose response waits until what it has changed is stored. */
+  #postDurably(text: string, message: Message, options: PostOptions): void {
     const requestIds = requestIdsOf(message)
     const changes = stateChangesOf(message, this.#settings.methods)
-    if (changes.length === 0) return { requestIds }
-    return { requestIds, acknowledge: (exchange) => this.#acknowledge(exchange, changes) }
+    if (changes.length > 0)
+      return this.#postChanges(text, message, { ...options, requestIds }, changes)
+    const exchange = new PostExchange({ ...options, requestIds })
+    this.#receiver?.frame(text, exchange, message)
+    if (!exchange.responded) this.#wait(exchange, ignore)
   }
 
-  #acknowledge(
-    exchange: PostExchange,
+  #postChanges(
+    text: string,
+    message: Message,
+    options: PostOptions & { requestIds: readonly Id[] },
     changes: readonly StateChange[],
-  ): Promise<boolean> | undefined {
-    if (this.state.apply(exchange.withResult(changes))) this.#unsaved = true
-    if (!this.#unsaved || this.#protocolVersion === undefined) return undefined
-    return this.#settings.stateChanged(this).then((stored) => {
-      if (stored) this.#unsaved = false
-      return stored
-    })
+  ): void {
+    // Before it is served: a change that cannot be stored is not made.
+    let reserved = this.state.reserve(changes)
+    if (reserved === undefined) {
+      refuseTooLarge(new PostExchange(options), message.kind, options.requestIds)
+      return
+    }
+    const acknowledge = (exchange: PostExchange) => {
+      this.state.apply(exchange.withResult(changes), reserved)
+      reserved = 0
+      return this.#stored()
+    }
+    const exchange = new PostExchange({ ...options, acknowledge })
+    this.#receiver?.frame(text, exchange, message)
+    const release = () => this.state.release(reserved ?? 0)
+    if (exchange.responded) release()
+    else this.#wait(exchange, release)
+  }
+
+  /** Resolves with whether all changes until now are stored; undefined where they are already. */
+  #stored(): Promise<boolean> | undefined {
+    const { changes } = this.state
+    if (changes === this.storedChanges || this.#protocolVersion === undefined) return undefined
+    return this.#settings
+      .stateChanged(this)
+      .then((stored) => stored && this.storedChanges >= changes)
   }
 
   /** Apart from `post`, so that its closure does not retain the message. */
-  #wait(exchange: PostExchange, changes: readonly StateChange[]): void {
+  #wait(exchange: PostExchange, done: () => void): void {
     this.#exchanges.add(exchange)
     exchange.wait(() => {
       this.#exchanges.delete(exchange)
       this.used()
-      this.#apply(exchange, changes)
+      done()
       if (this.#retired && this.#exchanges.size === 0) this.leave()
     })
   }
@@ -342,4 +405,18 @@ export class HttpSession implements Channel, SessionPort {
 /** The ids of the requests in a message. */
 function requestIdsOf(message: Message): readonly Id[] {
   return messagesIn(message).flatMap((each) => (each.kind === 'request' ? [each.id] : []))
+}
+
+/** Responds to a message that would make the stored state of its session too large, and was not served. */
+function refuseTooLarge(exchange: PostExchange, kind: Message['kind'], ids: readonly Id[]): void {
+  const isBatch = kind === 'batch'
+  const advice = isBatch ? 'Nothing of this batch was executed' : 'Unsubscribe from some'
+  const error = new RpcError(
+    INTERNAL_ERROR,
+    `Too many subscriptions: those of a session are stored, in at most ${MAX_CHARACTERS} characters and within the memory limit of the server. ${advice}`,
+  )
+  const frames = ids.map((id) => encodeError(id, error, 'omitted'))
+  const [id] = ids
+  if (isBatch || id === undefined) return exchange.reply(`[${frames.join()}]`)
+  exchange.reply(frames[0], { kind: 'response', id, error })
 }

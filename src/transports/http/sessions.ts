@@ -7,7 +7,7 @@ import type { Budgets } from './budgets.js'
 import { Ownership, type SessionClaim } from './ownership.js'
 import { nextGeneration, sessionNameOf } from './session-id.js'
 import { SessionPersistence, type StoredSession } from './session-persistence.js'
-import { type HttpSession, type SessionFacts, initializeBytes } from './session.js'
+import { type HttpSession, type Restored, type SessionFacts, initializeBytes } from './session.js'
 import { withTimeout } from '../../jsonrpc/deadline.js'
 import { unref } from '../../runtime.js'
 
@@ -97,6 +97,8 @@ export class Sessions {
       this.#leave(session)
       return this.#findStored(id, principal)
     }
+    if (!session.restored)
+      return this.#once(id, principal, () => this.#continueRestoring(session, principal))
     // Renews its time to live in the store.
     if (this.#persistence !== undefined && this.#isDue(session)) void this.#persistence.set(session)
     return session
@@ -272,7 +274,8 @@ export class Sessions {
     if (ownership === undefined || persistence === undefined) return session
     const confirmed = await ownership.confirm(session)
     if (confirmed === 'unavailable') return 'unavailable'
-    if (confirmed === 'owned' && !session.closed) return session
+    if (confirmed === 'owned' && !session.closed)
+      return session.restored ? session : this.#continueRestoring(session, principal)
     this.#retire(session)
     return this.#findShared(ownership, persistence, session.id, principal)
   }
@@ -360,30 +363,47 @@ export class Sessions {
     if (claim !== undefined && !(await claim.take(stored.generation, generation))) return 'claimed'
     const session = this.#options.make({ id, owner, initialize, generation })
     claim?.mark(session)
-    const restored = await withTimeout(STORE_TIMEOUT, session.restore(stored, principal))
+    return this.#addRestored(session, session.restore(stored, principal))
+  }
+
+  #continueRestoring(session: HttpSession, principal: Principal | undefined): Promise<Found> {
+    return this.#addRestored(session, session.continueRestoring(principal))
+  }
+
+  /** Adds a session that is restored. One that is so in part is kept, too: the next request continues, with what has failed. */
+  async #addRestored(session: HttpSession, restoring: Promise<Restored>): Promise<Found> {
+    const restored = await withTimeout(STORE_TIMEOUT, restoring)
     if (restored === 'late') {
-      session.leave()
+      await this.#abandon(session)
       throw new Error(`"initialize" or a message after it got no response in ${STORE_TIMEOUT} ms`)
     }
-    if (!restored) {
-      // The server has other capabilities than this client was told: it must initialize again.
+    if (restored === 'refused') {
+      // The client was told of another server than this one: it must initialize again.
       await this.endInTime(session)
       return undefined
     }
-    const other = this.#all.get(id)
-    if (other !== undefined || this.#closed) {
-      session.leave()
-      return other ?? 'unavailable'
+    const added = this.#all.get(session.id)
+    if (restored === 'failed' || session.closed || this.#mayNotAdd(session, added)) {
+      await this.#abandon(session)
+      return added !== session && added?.restored === true ? added : 'unavailable'
     }
-    // Again: other sessions may have been added in the meantime.
-    if (!this.makeRoom(owner, 0)) {
-      session.leave()
-      return 'unavailable'
-    }
-    this.add(session)
+    if (added === undefined) this.add(session)
+    if (restored === 'incomplete') return 'unavailable'
     void this.store(session)
     this.#options.report({ level: 'info', message: 'A session of another process was restored' })
     return session
+  }
+
+  /** Again: other sessions may have been added in the meantime. */
+  #mayNotAdd(session: HttpSession, added: HttpSession | undefined): boolean {
+    if (added !== undefined) return added !== session
+    return this.#closed || !this.makeRoom(session.owner, 0)
+  }
+
+  /** Lets any process restore a session again. */
+  async #abandon(session: HttpSession): Promise<void> {
+    this.#leave(session)
+    if (!this.#closed) await this.#ownership?.release(session, RELEASE_TIMEOUT)
   }
 }
 
