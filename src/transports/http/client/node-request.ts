@@ -2,7 +2,7 @@ import type { Agent, IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type HttpResponse, type SendRequest, UnexpectedResponseError } from './http-request.js'
-import { type Proxy, proxyOf, tunnel } from './node-proxy.js'
+import { type Proxy, type TunnelledRequestOptions, proxyOf, tunnel } from './node-proxy.js'
 import { InvalidBodyError } from './response-body.js'
 
 /*
@@ -58,6 +58,7 @@ export function nodeRequest(
       const agent = agentFor(secure, proxy)
       const all: Record<string, string> = { 'accept-encoding': 'gzip, deflate, br', ...headers }
       if (body !== undefined) all['content-length'] = String(Buffer.byteLength(body))
+      const options: TunnelledRequestOptions = { agent, method, headers: all, aborting: signal }
       let response: IncomingMessage | undefined
       const respond = (message: IncomingMessage) => {
         response = message
@@ -75,7 +76,7 @@ export function nodeRequest(
               },
               respond,
             )
-          : (secure ? https : http).request(url, { agent, method, headers: all }, respond)
+          : (secure ? https : http).request(url, options, respond)
       // Not the `signal` option: it could destroy a connection that is already used by another request.
       const abort = () => (response ?? request).destroy(new Error('The request was aborted'))
       signal.addEventListener('abort', abort, { once: true })
