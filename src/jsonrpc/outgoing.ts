@@ -84,7 +84,7 @@ export class OutgoingRequests {
         deadline?.stop()
         signal?.removeEventListener('abort', aborted)
       }
-      deadline?.start((error) => giveUp(new TimeoutError(`${error.message} to ${method}`)))
+      deadline?.start((when) => giveUp(new TimeoutError(`No response ${when} to ${method}`)))
       signal?.addEventListener('abort', aborted)
       this.#waiting.set(id, {
         resolve: (result) => (settle(), resolve(result)),
