@@ -29,6 +29,8 @@ export interface Sending {
 
 export interface OutgoingOptions {
   send: Send
+  /** Whether the other side may have received a request. */
+  hasSent(id: Id): boolean
   /** Tells the other side that a request was cancelled. */
   cancelled(id: Id, reason: string, method: string, send: Send): void
 }
@@ -84,7 +86,10 @@ export class OutgoingRequests {
         deadline?.stop()
         signal?.removeEventListener('abort', aborted)
       }
-      deadline?.start((when) => giveUp(new TimeoutError(`No response ${when} to ${method}`)))
+      deadline?.start((when) => {
+        const executed = this.#options.hasSent(id) ? 'maybe' : 'no'
+        giveUp(new TimeoutError(`No response ${when} to ${method}`, { executed }))
+      })
       signal?.addEventListener('abort', aborted)
       this.#waiting.set(id, {
         resolve: (result) => (settle(), resolve(result)),

@@ -20,6 +20,32 @@ const onOneClock: typeof onStillClock = (test) =>
 
 const TIMED_OUT = { name: 'TimeoutError', code: 'TIMEOUT' }
 
+describe('a call over HTTP without a response', () => {
+  it.each([
+    ['may have been executed if it was sent', 'tools/call', 'maybe'],
+    ['was not executed if it was not sent', 'notifications/initialized', 'no'],
+  ])('%s', (_case, unanswered, executed) =>
+    onStillClock(async (pass) => {
+      let receive: (response: ServerResponse) => void = () => {}
+      const received = new Promise<ServerResponse>((resolve) => (receive = resolve))
+      const answer = inSession((_received, response) => void response.writeHead(202).end())
+      const { url } = await scripted((each, response, count) =>
+        each.message.method === unanswered ? receive(response) : answer(each, response, count),
+      )
+      const client = await connect(http(url), { revision: '2025-11-25', tap: () => {} })
+      closing.push(() => client.close())
+      const call = expect(client.callTool('x', {}, { timeout: 500 })).rejects.toMatchObject({
+        ...TIMED_OUT,
+        executed,
+      })
+      const response = await received
+      await pass(500)
+      await call
+      response.writeHead(202).end()
+    }),
+  )
+})
+
 describe('a call that waits for a new session', () => {
   it('ends with its timeout or its signal, and was not executed', () =>
     onStillClock(async (pass) => {

@@ -118,6 +118,10 @@ export class HttpClientChannel implements Channel {
     return true
   }
 
+  hasSent(id: Id): boolean {
+    return this.#pending.get(id)?.sent !== false
+  }
+
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
