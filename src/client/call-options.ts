@@ -1,3 +1,5 @@
+import { Deadline } from '../jsonrpc/deadline.js'
+
 export interface Progress {
   progress: number
   total?: number
@@ -18,4 +20,17 @@ export interface CallOptions {
 export interface SessionCallOptions extends CallOptions {
   /** Called if the response is not yet the result: it needs input, or belongs to an extension. */
   onRound?: () => void
+  /** The timeouts of the call, where it has waited for something else before. */
+  deadline?: Deadline
+}
+
+const TIMEOUT = 60_000
+const MAX_TIMEOUT = 600_000
+
+/** The timeouts of one call, for all that it waits for. `busy`: whether the server waits for this client. */
+export function deadlineOf(
+  { timeout = TIMEOUT, maxTimeout = MAX_TIMEOUT }: CallOptions,
+  busy?: () => boolean,
+): Deadline {
+  return new Deadline({ idle: timeout, total: maxTimeout, ...(busy && { busy }) })
 }

@@ -198,23 +198,21 @@ export class Client {
    * has accepted it; rejects with the code `NOT_SUPPORTED` if it does not offer subscriptions. A change may be announced
    * more than once.
    */
-  async subscribe(
+  subscribe(
     uri: string,
     listener: (change: ResourceChange) => unknown,
     options?: CallOptions,
   ): Promise<Subscription> {
-    await this.#connection.verified(options)
-    return await this.#connection.subscriptions.subscribe(uri, listener, options)
+    return this.#connection.subscribe(uri, listener, options)
   }
 
   /** Calls the listener when the list of tools, prompts or resources changes. As `subscribe`, for lists. */
-  async watch(
+  watch(
     list: List,
     listener: (change: ListChange) => unknown,
     options?: CallOptions,
   ): Promise<Subscription> {
-    await this.#connection.verified(options)
-    return await this.#connection.subscriptions.watch(list, listener, options)
+    return this.#connection.watch(list, listener, options)
   }
 
   /**

@@ -1,4 +1,4 @@
-import { withTimeout } from '../jsonrpc/deadline.js'
+import { type Deadline, TimeoutError } from '../jsonrpc/deadline.js'
 import {
   ChannelClosedError,
   METHOD_NOT_FOUND,
@@ -17,14 +17,15 @@ import { type ExtensionConnection, settingsOf } from './extension.js'
 import { isLegacyFailure, isModern } from './opening.js'
 import { type Prior, priorOf } from './prior.js'
 import { Backoff, type ReconnectOptions, wait } from './reconnect.js'
-import type { SessionCallOptions } from './call-options.js'
+import { type CallOptions, type SessionCallOptions, deadlineOf } from './call-options.js'
 import type { ClientSession, ServerDetails, SessionObserver } from './session.js'
 import { SessionState } from './session-state.js'
 import type { ListenOptions, Subscription } from './subscription.js'
-import { Subscriptions } from './subscriptions.js'
+import type { List } from './subscription-links.js'
+import { type ListChange, type ResourceChange, Subscriptions } from './subscriptions.js'
 import { ConnectionError } from './target.js'
 import { OutputSchemas } from './tool-results.js'
-import { untilAborted } from './until-aborted.js'
+import { untilDeadline } from './until-aborted.js'
 
 /** A session with a server, and what the server says of itself. */
 export interface Opened {
@@ -45,9 +46,6 @@ export interface ConnectionOptions {
   cache: CacheOptions | undefined
   report(entry: LogEntry): void
 }
-
-/** Milliseconds that a call waits for a new connection, if it has no timeout of its own. */
-const PATIENCE = 60_000
 
 /** The connection of a client, across the sessions that replace each other. */
 export class Connection implements SessionObserver {
@@ -103,8 +101,9 @@ export class Connection implements SessionObserver {
   async request(
     method: string,
     params: Params | undefined,
-    options: SessionCallOptions = {},
+    given: SessionCallOptions = {},
   ): Promise<Params> {
+    const options = this.#limited(given)
     const opened = this.#current() ?? (await this.ready(options))
     try {
       const result = await opened.session.request(method, params, options)
@@ -113,7 +112,15 @@ export class Connection implements SessionObserver {
       return result
     } catch (error) {
       if (!opened.verified && isRefusal(error)) {
-        const { session } = await this.#verify(opened)
+        const { session } = await untilDeadline(
+          this.#verify(opened),
+          options,
+          (when) =>
+            new TimeoutError(
+              `The server is not the one that the prior describes, and there was no connection ${when}; ${method} was not executed`,
+              { executed: 'no' },
+            ),
+        )
         return await session.request(method, params, options)
       }
       // The server has ended the session and refuses another one like it.
@@ -125,7 +132,7 @@ export class Connection implements SessionObserver {
 
   /** The server may not be the one that the prior describes: opens a session without it. */
   #verify(wrong: Opened): Promise<Opened> {
-    if (this.#opened !== wrong) return this.ready()
+    if (this.#opened !== wrong) return this.ready({ timeout: Infinity, maxTimeout: Infinity })
     if (this.#next === undefined) {
       this.#next = markHandled(
         this.#options
@@ -143,10 +150,21 @@ export class Connection implements SessionObserver {
   }
 
   /** Resolves when a request has shown that the server is what it is taken for. */
-  async verified(options?: SessionCallOptions): Promise<void> {
+  async #verified(options: SessionCallOptions): Promise<void> {
     const opened = await this.ready(options)
-    // If it is refused, the server has been found to be another one.
-    if (!opened.verified) await this.request('server/discover', undefined, options).catch(ignore)
+    if (opened.verified) return
+    try {
+      await this.request('server/discover', undefined, options)
+    } catch (error) {
+      // If it is refused, the server has been found to be another one.
+      if (error instanceof TimeoutError) throw error
+    }
+  }
+
+  /** The options of a call with its timeouts, which are those of all that it waits for. */
+  #limited<Options extends SessionCallOptions>(options: Options): Options & { deadline: Deadline } {
+    const busy = () => this.#opened?.session.isAnswering() === true
+    return { ...options, deadline: options.deadline ?? deadlineOf(options, busy) }
   }
 
   readonly connectionOf = (id: string): ExtensionConnection => {
@@ -169,8 +187,29 @@ export class Connection implements SessionObserver {
   }
 
   /** Opens the stream of a field of an extension. */
-  async listen(field: string, value: unknown, options?: ListenOptions): Promise<Subscription> {
-    await this.verified(options)
+  async subscribe(
+    uri: string,
+    listener: (change: ResourceChange) => unknown,
+    given: CallOptions = {},
+  ): Promise<Subscription> {
+    const options = this.#limited(given)
+    await this.#verified(options)
+    return await this.subscriptions.subscribe(uri, listener, options)
+  }
+
+  async watch(
+    list: List,
+    listener: (change: ListChange) => unknown,
+    given: CallOptions = {},
+  ): Promise<Subscription> {
+    const options = this.#limited(given)
+    await this.#verified(options)
+    return await this.subscriptions.watch(list, listener, options)
+  }
+
+  async listen(field: string, value: unknown, given: ListenOptions = {}): Promise<Subscription> {
+    const options = this.#limited(given)
+    await this.#verified(options)
     return await this.subscriptions.listen(field, value, options)
   }
 
@@ -190,21 +229,21 @@ export class Connection implements SessionObserver {
   }
 
   /** Resolves to the current session, or to the next one. */
-  async ready({ signal, timeout = PATIENCE }: SessionCallOptions = {}): Promise<Opened> {
+  async ready(options: SessionCallOptions = {}): Promise<Opened> {
     const current = this.#current()
     if (current !== undefined) return current
     if (this.#next === undefined)
       throw this.#ended ?? new ChannelClosedError('The connection is closed')
-    const next = withTimeout(timeout, this.#next)
-    const opened = await (signal === undefined ? next : untilAborted(next, signal))
-    if (opened !== 'late') return opened
-    throw new ChannelClosedError(
-      `The connection is lost, and there was no new one within ${timeout} ms`,
+    return await untilDeadline(
+      this.#next,
+      this.#limited(options),
+      (when) => new ChannelClosedError(`The connection is lost, and there was no new one ${when}`),
     )
   }
 
   /** Asks for log messages, in the way of the revision, also after a reconnect. */
-  async setLogLevel(level: LogLevel, options?: SessionCallOptions): Promise<void> {
+  async setLogLevel(level: LogLevel, given: CallOptions = {}): Promise<void> {
+    const options = this.#limited(given)
     const { session, details } = this.#current() ?? (await this.ready(options))
     if (details.capabilities['logging'] === undefined)
       throw withCode(

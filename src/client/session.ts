@@ -1,5 +1,5 @@
 import { type TappedMessage, tap } from '../jsonrpc/channel.js'
-import { Deadline } from '../jsonrpc/deadline.js'
+import { type Deadline, TimeoutError } from '../jsonrpc/deadline.js'
 import { RequestFailedError, RpcError } from '../jsonrpc/errors.js'
 import { callHook } from '../jsonrpc/hook.js'
 import type { IncomingRequest } from '../jsonrpc/incoming.js'
@@ -13,7 +13,12 @@ import { CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROTOCOL_VERSION } from '.
 import type { Implementation, LogLevel } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import type { Observer } from '../protocol/telemetry.js'
-import type { CallOptions, Progress, SessionCallOptions } from './call-options.js'
+import {
+  type CallOptions,
+  type Progress,
+  type SessionCallOptions,
+  deadlineOf,
+} from './call-options.js'
 import {
   type ClientExtensions,
   type ExtensionConnection,
@@ -28,10 +33,11 @@ import {
   unknownMethod,
 } from './input-handlers.js'
 import { listOf } from './pages.js'
+import { SessionRenewal } from './session-renewal.js'
 import { SessionTelemetry } from './session-telemetry.js'
-import { ConnectionError, type TargetChannel } from './target.js'
+import type { TargetChannel } from './target.js'
 import { ToolHeaders } from './tool-headers.js'
-import { untilAborted } from './until-aborted.js'
+import { untilAborted, untilDeadline } from './until-aborted.js'
 
 /** Receives the events of a session. */
 export interface SessionObserver {
@@ -65,8 +71,9 @@ export interface ServerDetails {
   parseDiscoverResult?: Params
 }
 
-const TIMEOUT = 60_000
-const MAX_TIMEOUT = 600_000
+/** The options of a request with the timeouts of its call. */
+type LimitedOptions = CallOptions & { readonly deadline: Deadline }
+
 /** Maximum results of one request that need input or an extension. */
 const MAX_ROUNDS = 20
 
@@ -75,7 +82,7 @@ export class ClientSession {
   readonly peer: Peer
   readonly #options: ClientSessionOptions
   readonly #progress = new Map<unknown, (params: Params) => void>()
-  /** Signals of the server's requests in progress. Meanwhile the server may keep us waiting. */
+  /** Signals of the server's requests in progress. */
   readonly #serverRequests = new Set<AbortSignal>()
   /** The negotiated revision; undefined until there is one. */
   revision: Revision | undefined
@@ -89,7 +96,7 @@ export class ClientSession {
   readonly ordered: boolean
   /** Repeats the handshake, in the same revision, after the server has ended an HTTP session. */
   reinitialize: (() => Promise<ServerDetails>) | undefined
-  #reinitializing: Promise<unknown> | undefined
+  readonly #renewal: SessionRenewal
   /** Over HTTP, the arguments that are repeated in headers. */
   readonly #toolHeaders: ToolHeaders | undefined
   readonly telemetry: SessionTelemetry | undefined
@@ -97,6 +104,7 @@ export class ClientSession {
   constructor(channel: TargetChannel, options: ClientSessionOptions) {
     this.#options = options
     this.ordered = channel.http !== true
+    this.#renewal = new SessionRenewal(() => this.#renew(channel))
     if (channel.http === true) {
       this.#toolHeaders = new ToolHeaders((entry) => this.peer.log(entry))
       channel.onExpired = () => this.#expired()
@@ -137,12 +145,16 @@ export class ClientSession {
         report: options.report,
         onClosed: (error) => {
           this.closed = true
+          this.#renewal.close()
           telemetry?.closed(error)
           options.observer.closed(this, error)
         },
       },
     )
   }
+
+  /** Whether a request of the server is being answered: meanwhile it may keep us waiting. */
+  readonly isAnswering = (): boolean => [...this.#serverRequests].some(({ aborted }) => !aborted)
 
   #onRequest(call: IncomingRequest): unknown {
     const { request, signal } = call
@@ -165,11 +177,13 @@ export class ClientSession {
   async request(
     method: string,
     params: Params | undefined,
-    { onRound, ...options }: SessionCallOptions = {},
+    given: SessionCallOptions = {},
     revision: Revision | undefined = this.revision,
   ): Promise<Params> {
     const { inputHandlers, extensions } = this.#options
-    const { signal = new AbortController().signal } = options
+    const { onRound, deadline = deadlineOf(given, this.isAnswering), ...others } = given
+    const { signal = new AbortController().signal } = others
+    const options = { ...others, deadline }
     if (revision !== undefined) extensions.checkMethod(revision, method)
     let result = await this.#requestWithRetry(method, params, options, revision)
     if (revision === undefined) return result
@@ -185,7 +199,7 @@ export class ClientSession {
         const input = await resolveInputRequests(inputHandlers, revision, method, result, signal)
         result = await this.#requestWithRetry(method, { ...params, ...input }, options, revision)
       } else {
-        const context = this.#resultContext(found.id, method, params, { ...options, signal })
+        const context = this.#resultContext(found.id, method, params, { ...others, signal })
         const handled = await untilAborted(found.entry(result, context), signal)
         result = this.#checkResult(method, handled, revision)
         if (result['resultType'] === resultType)
@@ -241,14 +255,17 @@ export class ClientSession {
   async #requestWithRetry(
     method: string,
     params: Params | undefined,
-    options: CallOptions,
+    options: LimitedOptions,
     revision: Revision | undefined,
   ): Promise<Params> {
-    if (this.#reinitializing !== undefined && method !== 'initialize') await this.#reinitializing
+    const { pending } = this.#renewal
+    if (pending !== undefined && method !== 'initialize')
+      await this.#untilRenewed(pending, method, options)
     try {
       return await this.#requestOnce(method, params, options, revision)
     } catch (error) {
-      if (isExpired(error) && this.reinitialize !== undefined) await this.#renew(this.reinitialize)
+      if (isExpired(error) && this.reinitialize !== undefined)
+        await this.#untilRenewed(this.#renewal.start(), method, options)
       else if (isHeaderMismatch(error) && method === 'tools/call' && this.#toolHeaders)
         await this.#listTools(options)
       else throw error
@@ -256,30 +273,35 @@ export class ClientSession {
     }
   }
 
+  #untilRenewed(renewed: Promise<void>, method: string, options: LimitedOptions): Promise<void> {
+    return untilDeadline(renewed, options, (when) => {
+      const message = `The server ended the session, and there was no new one ${when}; ${method} was not executed`
+      return new TimeoutError(message, { executed: 'no' })
+    })
+  }
+
   /** The server has ended the session while no request was sent: what it should send needs a new one. */
   #expired(): void {
     if (this.reinitialize === undefined || this.closed) return
-    this.#renew(this.reinitialize).catch((error: unknown) =>
-      this.peer.log({ level: 'warning', message: 'The session could not be renewed', error }),
-    )
+    this.#renewal
+      .start()
+      .catch((error: unknown) =>
+        this.peer.log({ level: 'warning', message: 'The session could not be renewed', error }),
+      )
   }
 
-  /** Initializes a new session; one for all requests that were refused. */
-  #renew(reinitialize: () => Promise<ServerDetails>): Promise<unknown> {
-    this.#reinitializing ??= reinitialize()
-      .then((details) => this.#options.observer.renewed(this, details))
-      .catch((error: unknown) => {
-        const reason = error instanceof Error ? error.message : String(error)
-        throw new ConnectionError(`The server ended the session and refused a new one: ${reason}`, {
-          cause: error,
-        })
-      })
-      .finally(() => (this.#reinitializing = undefined))
-    return this.#reinitializing
+  async #renew(channel: TargetChannel): Promise<void> {
+    try {
+      const details = await this.reinitialize?.()
+      if (details !== undefined) this.#options.observer.renewed(this, details)
+    } catch (error) {
+      channel.handshakeFailed?.()
+      throw error
+    }
   }
 
   /** Lists the tools for the `x-mcp-header` annotations of their schemas. */
-  async #listTools(options: CallOptions): Promise<void> {
+  async #listTools(options: LimitedOptions): Promise<void> {
     const { onProgress: _, ...others } = options
     for await (const _tool of listOf(this, 'tools/list', 'tools', others));
   }
@@ -287,15 +309,10 @@ export class ClientSession {
   async #requestOnce(
     method: string,
     params: Params | undefined,
-    options: CallOptions,
+    options: LimitedOptions,
     revision: Revision | undefined,
   ): Promise<Params> {
-    const { signal, timeout = TIMEOUT, maxTimeout = MAX_TIMEOUT, onProgress } = options
-    const deadline = new Deadline({
-      idle: timeout,
-      total: maxTimeout,
-      busy: () => [...this.#serverRequests].some(({ aborted }) => !aborted),
-    })
+    const { signal, deadline, onProgress } = options
     const token = onProgress === undefined ? undefined : this.peer.nextId
     if (onProgress !== undefined) {
       this.#progress.set(token, (progress) => {
@@ -320,6 +337,7 @@ export class ClientSession {
           ? { headerParams: this.#toolHeaders?.headerParamsFor(params) }
           : {}),
       })
+      if (method !== 'initialize') this.#renewal.succeeded()
       const checked = this.#checkResult(method, result, revision)
       return stateless && method === 'tools/list' && this.#toolHeaders
         ? this.#toolHeaders.rememberPage(checked)
@@ -335,11 +353,11 @@ export class ClientSession {
    */
   listen(notifications: Params, signal: AbortSignal): { id: Id; ended: Promise<Params> } {
     const id = this.peer.nextId
-    const unlimited = { signal, timeout: Infinity, maxTimeout: Infinity }
+    const deadline = deadlineOf({ timeout: Infinity, maxTimeout: Infinity })
     const params = { notifications }
     return {
       id,
-      ended: this.#requestOnce('subscriptions/listen', params, unlimited, this.revision),
+      ended: this.#requestOnce('subscriptions/listen', params, { signal, deadline }, this.revision),
     }
   }
 

@@ -11,6 +11,7 @@ import type { LogEntry } from '../jsonrpc/log-entry.js'
 import type { Params } from '../jsonrpc/message.js'
 import { truncate } from '../jsonrpc/truncate.js'
 import { MISSING_CLIENT_CAPABILITY } from '../protocol/errors.js'
+import type { CallOptions } from './call-options.js'
 import { ListenStream } from './listen-stream.js'
 import { type Backoff, wait } from './reconnect.js'
 import type { ClientSession } from './session.js'
@@ -26,7 +27,7 @@ export type Topic =
 /** How the server of one session is told what is watched. */
 export interface SubscriptionLink {
   /** Resolves when the server sends notifications of the topic; rejects if it does not. */
-  add(topic: Topic): Promise<void>
+  add(topic: Topic, options?: CallOptions): Promise<void>
   /** Tells the server, which may take longer than this resolves. */
   remove(topic: Topic): Promise<void>
   /** Whether a notification belongs to what was added here. */
@@ -58,8 +59,8 @@ export class RequestLink implements SubscriptionLink {
     this.#session = session
   }
 
-  add(topic: Topic): Promise<void> {
-    return this.#send('resources/subscribe', topic)
+  add(topic: Topic, options?: CallOptions): Promise<void> {
+    return this.#send('resources/subscribe', topic, options)
   }
 
   remove(topic: Topic): Promise<void> {
@@ -74,11 +75,11 @@ export class RequestLink implements SubscriptionLink {
 
   close(): void {}
 
-  async #send(method: string, topic: Topic): Promise<void> {
+  async #send(method: string, topic: Topic, options?: CallOptions): Promise<void> {
     if (!('uri' in topic)) return
     const { uri } = topic
     const before = this.#last.get(uri) ?? Promise.resolve()
-    const request = () => this.#session.request(method, { uri })
+    const request = () => this.#session.request(method, { uri }, options)
     const sent = markHandled(before.then(request, request))
     this.#last.set(uri, sent)
     try {
@@ -365,7 +366,8 @@ function notAccepted(topic: Topic): Error {
   )
 }
 
-function describeTopic(topic: Topic): string {
+/** The notifications of a topic, for messages. */
+export function describeTopic(topic: Topic): string {
   if ('uri' in topic) return `changes of ${truncate(topic.uri)}`
   if ('list' in topic) return `changes of the list of ${topic.list}`
   return `the field "${truncate(topic.field)}" of subscriptions/listen`

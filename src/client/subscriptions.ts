@@ -1,3 +1,4 @@
+import { TimeoutError } from '../jsonrpc/deadline.js'
 import { ChannelClosedError, abortError, withCode } from '../jsonrpc/errors.js'
 import { callHook } from '../jsonrpc/hook.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
@@ -5,7 +6,7 @@ import { type Params, memberAt } from '../jsonrpc/message.js'
 import { truncate } from '../jsonrpc/truncate.js'
 import { Backoff, type ReconnectOptions } from './reconnect.js'
 import { concerns } from './resource-uri.js'
-import type { CallOptions } from './call-options.js'
+import { type SessionCallOptions, deadlineOf } from './call-options.js'
 import type { ClientSession, ServerDetails } from './session.js'
 import {
   type List,
@@ -13,10 +14,11 @@ import {
   StreamLink,
   type SubscriptionLink,
   type Topic,
+  describeTopic,
   methodForField,
 } from './subscription-links.js'
 import type { ListenOptions, Subscription } from './subscription.js'
-import { untilAborted } from './until-aborted.js'
+import { untilDeadline } from './until-aborted.js'
 
 /** A change of a resource. */
 export interface ResourceChange {
@@ -52,6 +54,8 @@ interface Watch {
   readonly listeners: Set<Listener>
   /** Settles when the server has accepted it, or not. */
   accepted: Promise<void>
+  /** Fires when nobody listens any more. */
+  readonly unwanted: AbortController
 }
 
 const LIST_CHANGED = /^notifications\/(tools|prompts|resources)\/list_changed$/
@@ -110,7 +114,7 @@ export class Subscriptions {
   subscribe(
     uri: string,
     listener: (change: ResourceChange) => unknown,
-    options: CallOptions = {},
+    options: SessionCallOptions = {},
   ): Promise<Subscription> {
     const heard: Listener = (event, updated = uri) =>
       event !== 'interrupted' && listener({ uri: updated, ...missedBy(event) })
@@ -120,7 +124,7 @@ export class Subscriptions {
   watch(
     list: List,
     listener: (change: ListChange) => unknown,
-    options: CallOptions = {},
+    options: SessionCallOptions = {},
   ): Promise<Subscription> {
     const heard: Listener = (event) =>
       event !== 'interrupted' && listener({ list, ...missedBy(event) })
@@ -128,7 +132,11 @@ export class Subscriptions {
   }
 
   /** Listens to a field of an extension. Its notifications go to the handlers of the extension. */
-  listen(field: string, value: unknown, options: ListenOptions = {}): Promise<Subscription> {
+  listen(
+    field: string,
+    value: unknown,
+    options: ListenOptions & SessionCallOptions = {},
+  ): Promise<Subscription> {
     const core = methodForField(field)
     if (core !== undefined)
       throw new TypeError(`listen: "${field}" belongs to the core protocol; use client.${core}`)
@@ -161,7 +169,12 @@ export class Subscriptions {
     }
   }
 
-  async #watch(topic: Topic, listener: Listener, { signal }: CallOptions): Promise<Subscription> {
+  async #watch(
+    topic: Topic,
+    listener: Listener,
+    options: SessionCallOptions,
+  ): Promise<Subscription> {
+    const { signal, deadline = deadlineOf(options) } = options
     this.#checkCapability(topic)
     signal?.throwIfAborted()
     const key = keyOf(topic)
@@ -170,7 +183,12 @@ export class Subscriptions {
     const own: Listener = (event, uri) => listener(event, uri)
     watch.listeners.add(own)
     try {
-      await (signal === undefined ? watch.accepted : untilAborted(watch.accepted, signal))
+      await untilDeadline(
+        watch.accepted,
+        { signal, deadline },
+        (when) =>
+          new TimeoutError(`No response ${when} to the subscription to ${describeTopic(topic)}`),
+      )
     } catch (error) {
       void this.#remove(key, watch, own)
       throw error
@@ -180,8 +198,11 @@ export class Subscriptions {
   }
 
   #add(key: string, topic: Topic): Watch {
-    const accepted = this.#link?.add(topic) ?? Promise.resolve()
-    const watch: Watch = { topic, listeners: new Set(), accepted }
+    const unwanted = new AbortController()
+    // Each of those who listen has a timeout of its own.
+    const options = { signal: unwanted.signal, timeout: Infinity, maxTimeout: Infinity }
+    const accepted = this.#link?.add(topic, options) ?? Promise.resolve()
+    const watch: Watch = { topic, listeners: new Set(), accepted, unwanted }
     this.#watches.set(key, watch)
     accepted.catch(() => this.#forget(key, watch))
     return watch
@@ -190,9 +211,11 @@ export class Subscriptions {
   async #remove(key: string, watch: Watch, listener: Listener): Promise<void> {
     if (!watch.listeners.delete(listener) || watch.listeners.size > 0) return
     if (!this.#forget(key, watch)) return
+    watch.unwanted.abort(new Error('The subscription is no longer needed'))
     try {
       await this.#link?.remove(watch.topic)
     } catch (error) {
+      if (error instanceof ChannelClosedError) return
       this.#options.report({
         level: 'warning',
         message: 'The server could not be told to end a subscription',

@@ -17,10 +17,14 @@ export interface TargetChannel extends Channel {
   readonly http?: boolean
   /** Set by the client; called when the server has ended the session and no request was refused because of it. */
   onExpired?: (() => void) | undefined
+  /** Called when a later handshake has failed, also after the response to `initialize`: its session is not used. */
+  handshakeFailed?(): void
 }
 
 /** A connection that could not be made: with its likely cause and what to do. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError'
   readonly code: ErrorCode = 'CONNECTION_FAILED'
+  /** The request that needed the connection was not sent, or was refused. */
+  readonly executed = 'no'
 }

@@ -44,6 +44,11 @@ export class EventTooLongError extends Error {
 
 const MAX_SMALL_PARTS = 1024
 
+/** A copy that does not share memory: in V8, a slice of a string keeps the whole string alive, such as that of a chunk. */
+function copyOf(text: string): string {
+  return ` ${text}`.slice(1)
+}
+
 /** A push parser: `push(bytes)`, then `next()` until it returns undefined. Also returns events without data if they have an id or a reconnection time. */
 export class EventStreamParser {
   readonly #maxLength: number
@@ -57,7 +62,11 @@ export class EventStreamParser {
   #smallParts: string[] = []
   #partial = 0
   #afterReturn = false
+  /** The lines of data of an event that is not complete; many small ones are joined, too. */
   #data: string[] = []
+  #smallData: string[] = []
+  /** How many of these are copies. */
+  #copied = 0
   #length = 0
   #current: StreamEvent = {}
 
@@ -86,6 +95,7 @@ export class EventStreamParser {
   #line(): string | undefined {
     for (;;) {
       if (this.#at >= this.#text.length) {
+        this.#release()
         const text = this.#queue.shift()
         if (text === undefined) return undefined
         this.#text = text
@@ -106,6 +116,14 @@ export class EventStreamParser {
       this.#at = end + 1
       return line
     }
+  }
+
+  /** The chunk has been read: what is kept of it must not keep all of it. */
+  #release(): void {
+    this.#text = ''
+    this.#at = 0
+    for (; this.#copied < this.#smallData.length; this.#copied++)
+      this.#smallData[this.#copied] = copyOf(this.#smallData[this.#copied] ?? '')
   }
 
   #keep(part: string): void {
@@ -144,13 +162,13 @@ export class EventStreamParser {
         // With the line break that joins it to the next one.
         this.#length += value.length + 1
         this.#limit(this.#length)
-        this.#data.push(value)
+        this.#addData(value)
         return
       case 'event':
-        this.#current.event = value
+        this.#current.event = copyOf(value)
         return
       case 'id':
-        if (!value.includes('\0')) this.#current.id = value
+        if (!value.includes('\0')) this.#current.id = copyOf(value)
         return
       case 'retry':
         if (/^\d+$/.test(value)) this.#current.retry = Number(value)
@@ -159,10 +177,26 @@ export class EventStreamParser {
     }
   }
 
+  #addData(value: string): void {
+    this.#smallData.push(value)
+    if (this.#smallData.length < MAX_SMALL_PARTS) return
+    this.#data.push(this.#smallData.join('\n'))
+    this.#smallData = []
+    this.#copied = 0
+  }
+
+  #takeData(): string | undefined {
+    const parts = this.#data.length === 0 ? this.#smallData : [...this.#data, ...this.#smallData]
+    if (parts.length === 0) return undefined
+    this.#data = []
+    this.#smallData = []
+    this.#copied = 0
+    return parts.join('\n')
+  }
+
   #dispatch(): StreamEvent | undefined {
     const { id, event, retry } = this.#current
-    const data = this.#data.length === 0 ? undefined : this.#data.join('\n')
-    this.#data = []
+    const data = this.#takeData()
     this.#length = 0
     this.#current = {}
     if (data === undefined && id === undefined && retry === undefined) return undefined

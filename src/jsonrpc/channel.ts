@@ -18,6 +18,8 @@ export interface Channel {
    * has none, so `notifications/cancelled` must be sent.
    */
   cancel?(id: Id): boolean
+  /** Whether the other side may have received a request that is pending. Without it, every request is sent at once. */
+  hasSent?(id: Id): boolean
   /** Whether the other side is not reading, so that what is sent now is buffered. When it ends, call `receiver.drained`. */
   readonly congested?: boolean
   /** Limits on the bytes that the other side can make this one hold: for requests in progress, and beyond them (subscriptions). */
@@ -146,6 +148,7 @@ export function tap(
       channel.send(frame, message)
     },
     cancel: (id) => channel.cancel?.(id) ?? false,
+    hasSent: (id) => channel.hasSent?.(id) ?? true,
     receive(receiver) {
       channel.receive({
         frame(frame, exchange, message) {

@@ -4,6 +4,13 @@ import type { ErrorCode } from './errors.js'
 export class TimeoutError extends Error {
   override readonly name = 'TimeoutError'
   readonly code: ErrorCode = 'TIMEOUT'
+  /** Whether the other side may have executed the request: `no` if it was not sent. */
+  readonly executed: 'no' | 'maybe'
+
+  constructor(message: string, { executed = 'maybe' }: { executed?: 'no' | 'maybe' } = {}) {
+    super(message)
+    this.executed = executed
+  }
 }
 
 export interface DeadlineOptions {
@@ -33,24 +40,37 @@ export async function withTimeout<Value>(
   return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
 
-/** The timeout of a request. Progress notifications restart it, up to a maximum in total (specification: basic/lifecycle, Timeouts). */
+/**
+ * The timeouts of a request. Progress notifications restart the first, up to a maximum in total (specification:
+ * basic/lifecycle, Timeouts). It may be started again for the next thing that the same call waits for; the time between
+ * does not count.
+ */
 export class Deadline {
   readonly #options: DeadlineOptions
   #idle: ReturnType<typeof setTimeout> | undefined
   #total: ReturnType<typeof setTimeout> | undefined
-  #expired: ((error: TimeoutError) => void) | undefined
+  #expired: ((when: string) => void) | undefined
   #extended = false
+  #startedAt = 0
+  /** The milliseconds of earlier waits. */
+  #waited = 0
 
   constructor(options: DeadlineOptions) {
     this.#options = options
   }
 
-  start(expired: (error: TimeoutError) => void): void {
+  /** `expired` is told which time has passed, such as `within 500 ms`. */
+  start(expired: (when: string) => void): void {
     const { total } = this.#options
     this.#expired = expired
+    this.#extended = false
+    this.#startedAt = performance.now()
     this.#wait()
-    if (isTime(total))
-      this.#total = setTimeout(() => this.#expire(`within ${total} ms in total`), total)
+    if (!isTime(total)) return
+    this.#total = setTimeout(
+      () => this.#expire(`within ${total} ms in total`),
+      Math.max(0, total - this.#waited),
+    )
   }
 
   /** Restarts the idle timeout: the other side has made progress. */
@@ -62,9 +82,11 @@ export class Deadline {
   }
 
   stop(): void {
+    if (this.#expired === undefined) return
     this.#expired = undefined
     clearTimeout(this.#idle)
     clearTimeout(this.#total)
+    this.#waited += performance.now() - this.#startedAt
   }
 
   #wait(): void {
@@ -82,6 +104,6 @@ export class Deadline {
   #expire(when: string): void {
     const expired = this.#expired
     this.stop()
-    expired?.(new TimeoutError(`No response ${when}`))
+    expired?.(when)
   }
 }

@@ -30,6 +30,8 @@ export interface Sending {
 
 export interface OutgoingOptions {
   send: Send
+  /** Whether the other side may have received a request. */
+  hasSent(id: Id): boolean
   /** Tells the other side that a request was cancelled. */
   cancelled(id: Id, reason: string, method: string, send: Send): void
 }
@@ -85,7 +87,10 @@ export class OutgoingRequests {
         deadline?.stop()
         unlisten?.()
       }
-      deadline?.start((error) => giveUp(new TimeoutError(`${error.message} to ${method}`)))
+      deadline?.start((when) => {
+        const executed = this.#options.hasSent(id) ? 'maybe' : 'no'
+        giveUp(new TimeoutError(`No response ${when} to ${method}`, { executed }))
+      })
       const unlisten = signal === undefined ? undefined : onAbort(signal, aborted)
       this.#waiting.set(id, {
         resolve: (result) => (settle(), resolve(result)),

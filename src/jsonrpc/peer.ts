@@ -112,6 +112,7 @@ export class Peer implements Receiver, PeerPort {
   #calls(): OutgoingRequests {
     this.#outgoing ??= new OutgoingRequests({
       send: (frame, message) => this.#channel.send(frame, message),
+      hasSent: (id) => this.#channel.hasSent?.(id) ?? true,
       cancelled: (id, reason, method, send) => {
         if (this.#channel.cancel?.(id) !== true) this.#options.cancelled?.(id, reason, method, send)
       },

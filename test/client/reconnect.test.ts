@@ -133,6 +133,9 @@ describe('a call while there is no connection', () => {
         code: 'CHANNEL_CLOSED',
         executed: 'no',
       })
+      const lateInTotal = expect(
+        client.callTool('x', {}, { maxTimeout: 500 }),
+      ).rejects.toMatchObject({ code: 'CHANNEL_CLOSED', executed: 'no' })
       const controller = new AbortController()
       const aborted = expect(
         client.callTool('x', {}, { signal: controller.signal }),
@@ -141,6 +144,7 @@ describe('a call while there is no connection', () => {
       controller.abort(new Error('enough'))
       await pass(500)
       await late
+      await lateInTotal
       await aborted
       await client.close()
     }))

@@ -1,3 +1,5 @@
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { type EventSourceMessage, createParser } from 'eventsource-parser'
 import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
@@ -10,6 +12,16 @@ import {
 } from '../../src/framing/event-stream.js'
 
 const encoder = new TextEncoder()
+
+const MEGABYTE = 1024 * 1024
+
+/** The bytes of the heap that are reachable. */
+function heapUsed(): number {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void // as the flag provides it
+  collect()
+  return getHeapStatistics().used_heap_size
+}
 
 function parse(text: string, sizes: readonly number[] = []): StreamEvent[] {
   const parser = new EventStreamParser()
@@ -143,6 +155,49 @@ describe('streams', () => {
     const empty = new EventStreamParser(1000)
     empty.push(encoder.encode('data:\n'.repeat(2000)))
     expect(() => empty.next()).toThrow(EventTooLongError)
+  })
+
+  it('keep their data in memory, not the chunks that it came in', () => {
+    const chunk = encoder.encode(`:${'x'.repeat(64 * 1024)}\ndata: 0123456789abcdef\n`)
+    const before = heapUsed()
+    const parser = new EventStreamParser()
+    for (let count = 0; count < 1000; count++) {
+      parser.push(chunk)
+      parser.next()
+    }
+    expect(heapUsed() - before).toBeLessThan(8 * MEGABYTE)
+    parser.push(encoder.encode('\n'))
+    expect(parser.next()?.data).toBe(Array(1000).fill('0123456789abcdef').join('\n'))
+  })
+
+  it('keep a type and an id in memory, not the chunk that they came in', () => {
+    const fields = 'event: 0123456789abcdef\nid: 0123456789abcdef\n'
+    const chunk = encoder.encode(`:${'x'.repeat(64 * 1024)}\n${fields}`)
+    const before = heapUsed()
+    const parsers = Array.from({ length: 1000 }, () => new EventStreamParser())
+    for (const parser of parsers) {
+      parser.push(chunk)
+      parser.next()
+    }
+    expect(heapUsed() - before).toBeLessThan(8 * MEGABYTE)
+    for (const parser of parsers) {
+      parser.push(encoder.encode('data: x\n\n'))
+      const found = { event: '0123456789abcdef', id: '0123456789abcdef', data: 'x' }
+      expect(parser.next()).toEqual(found)
+    }
+  })
+
+  it('of many short lines take no more memory than their characters', () => {
+    const before = heapUsed()
+    const parser = new EventStreamParser()
+    const lines = encoder.encode('data: ab\n'.repeat(1000))
+    for (let count = 0; count < 1000; count++) {
+      parser.push(lines)
+      parser.next()
+    }
+    expect(heapUsed() - before).toBeLessThan(8 * MEGABYTE)
+    parser.push(encoder.encode('data: end\n\n'))
+    expect(parser.next()?.data).toBe(`${'ab\n'.repeat(1_000_000)}end`)
   })
 
   it.each([1, 5, 5000])('accept data of exactly the limit, in chunks of %i bytes', (size) => {

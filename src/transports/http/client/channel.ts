@@ -119,6 +119,10 @@ export class HttpClientChannel implements Channel {
     return true
   }
 
+  hasSent(id: Id): boolean {
+    return this.#pending.get(id)?.sent !== false
+  }
+
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
@@ -126,6 +130,19 @@ export class HttpClientChannel implements Channel {
     for (const { controller } of this.#pending.values()) controller.abort()
     this.#gate.open()
     await this.#posts.close()
+    await this.#endSession()
+  }
+
+  /** The client has not accepted what the server responded to `initialize`: the next request needs another handshake. */
+  handshakeFailed(): void {
+    if (this.#closed) return
+    void this.#endSession()
+    this.#forgetSession()
+    this.#expired = true
+    this.#endHandshake()
+  }
+
+  async #endSession(): Promise<void> {
     if (this.#session === undefined) return
     try {
       const response = await withTimeout(CLOSE_TIMEOUT, (signal) =>
@@ -220,7 +237,7 @@ export class HttpClientChannel implements Channel {
       const headers = requestHeaders(message, this.#version, this.#options.nameParam)
       const response = await this.#exchange('POST', headers, frame, signal)
       response.cancel()
-      if (response.status >= 300) this.#refusedOther(response.status, session)
+      if (response.status >= 300) this.#refusedOther(response.status, message, session)
     } catch (error) {
       if (!this.#closed)
         this.#options.report({ level: 'warning', message: 'A message could not be sent', error })
@@ -234,12 +251,18 @@ export class HttpClientChannel implements Channel {
       : undefined
   }
 
-  #refusedOther(status: number, session: string | undefined): void {
+  #refusedOther(
+    status: number,
+    message: SentMessage | undefined,
+    session: string | undefined,
+  ): void {
     this.#options.report({
       level: 'warning',
       message: `The server refused a message with HTTP ${status}`,
     })
-    if (status === 404 && session !== undefined) this.#expire(session)
+    if (status !== 404 || session === undefined) return
+    // The next request shows whether the server knows the session: another handshake could end like this one.
+    if (!isNotification(message, 'notifications/initialized')) this.#expire(session)
   }
 
   #exchange(

@@ -91,6 +91,10 @@ export class HttpSseChannel implements Channel {
     return !pending.sent
   }
 
+  hasSent(id: Id): boolean {
+    return this.#pending.get(id)?.sent !== false
+  }
+
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true

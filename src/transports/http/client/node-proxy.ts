@@ -50,12 +50,21 @@ function isExcluded({ hostname, port }: URL, list: string): boolean {
   })
 }
 
+/** Milliseconds for the response of a proxy to CONNECT. */
+const CONNECT_TIMEOUT = 30_000
+
+/** The options of a request through a tunnel. */
+export interface TunnelledRequestOptions extends RequestOptions {
+  /** Aborts the connection to the proxy: Node's `destroy` does not while a request has no connection. */
+  aborting: AbortSignal
+}
+
 /** Makes an https agent connect through the proxy. */
 export function tunnel(agent: Agent, proxy: Proxy): void {
   const { request } = process.getBuiltinModule('node:http')
   const { connect } = process.getBuiltinModule('node:tls')
   const createConnection = (
-    options: TunnelOptions,
+    { aborting, ...options }: TunnelOptions,
     done: (error: Error | null, socket?: Socket) => void,
   ) => {
     const host = options.host ?? ''
@@ -66,18 +75,33 @@ export function tunnel(agent: Agent, proxy: Proxy): void {
       path: authority,
       headers: { host: authority, ...proxy.headers },
     })
-    connecting.on('error', done)
+    const responded = `The proxy ${proxy.url.host} responded to CONNECT ${authority}`
+    const abort = () => connecting.destroy(new Error('The request was aborted'))
+    const timer = setTimeout(() => {
+      connecting.destroy(
+        new Error(
+          `The proxy ${proxy.url.host} did not respond to CONNECT ${authority} within ${CONNECT_TIMEOUT} ms`,
+        ),
+      )
+    }, CONNECT_TIMEOUT)
+    const settled = () => {
+      clearTimeout(timer)
+      aborting?.removeEventListener('abort', abort)
+    }
+    connecting.on('error', (error) => {
+      settled()
+      done(error)
+    })
     connecting.on('connect', (response, socket) => {
+      settled()
       if (response.statusCode === 200)
         return done(null, connect({ ...options, socket, servername: options.servername ?? host }))
       socket.destroy()
-      done(
-        new Error(
-          `The proxy ${proxy.url.host} responded to CONNECT ${authority} with HTTP ${response.statusCode}`,
-        ),
-      )
+      done(new Error(`${responded} with HTTP ${response.statusCode}`))
     })
     connecting.end()
+    if (aborting?.aborted === true) abort()
+    else aborting?.addEventListener('abort', abort)
   }
   Object.assign(agent, { createConnection })
 }
@@ -86,6 +110,7 @@ interface TunnelOptions {
   host?: string
   port?: number
   servername?: string
+  aborting?: AbortSignal
 }
 
 function unbracketed(hostname: string): string {

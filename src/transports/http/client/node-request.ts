@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { onAbort } from '../../../jsonrpc/on-abort.js'
 import { type HttpResponse, type SendRequest, UnexpectedResponseError } from './http-request.js'
-import { type Proxy, proxyOf, tunnel } from './node-proxy.js'
+import { type Proxy, type TunnelledRequestOptions, proxyOf, tunnel } from './node-proxy.js'
 import { InvalidBodyError } from './response-body.js'
 
 /*
@@ -59,6 +59,7 @@ export function nodeRequest(
       const agent = agentFor(secure, proxy)
       const all: Record<string, string> = { 'accept-encoding': 'gzip, deflate, br', ...headers }
       if (body !== undefined) all['content-length'] = String(Buffer.byteLength(body))
+      const options: TunnelledRequestOptions = { agent, method, headers: all, aborting: signal }
       let response: IncomingMessage | undefined
       const respond = (message: IncomingMessage) => {
         response = message
@@ -76,7 +77,7 @@ export function nodeRequest(
               },
               respond,
             )
-          : (secure ? https : http).request(url, { agent, method, headers: all }, respond)
+          : (secure ? https : http).request(url, options, respond)
       // Not the `signal` option: it could destroy a connection that is already used by another request.
       const abort = () => (response ?? request).destroy(new Error('The request was aborted'))
       request.on('close', onAbort(signal, abort))

@@ -1,0 +1,56 @@
+import { ChannelClosedError } from '../jsonrpc/errors.js'
+import { Backoff, wait } from './reconnect.js'
+import { ConnectionError } from './target.js'
+
+/**
+ * Initializes a new session after the server has ended one: once for all requests that were refused. A server may end
+ * each session at once; then there is a pause, longer each time, until a request succeeds.
+ */
+export class SessionRenewal {
+  readonly #initialize: () => Promise<void>
+  readonly #closed = new AbortController()
+  #pending: Promise<void> | undefined
+  /** Undefined if a request has succeeded since the last renewal. */
+  #backoff: Backoff | undefined
+
+  constructor(initialize: () => Promise<void>) {
+    this.#initialize = initialize
+  }
+
+  /** The renewal in progress. */
+  get pending(): Promise<void> | undefined {
+    return this.#pending
+  }
+
+  /** Resolves when there is a new session. */
+  start(): Promise<void> {
+    this.#pending ??= this.#run().finally(() => (this.#pending = undefined))
+    return this.#pending
+  }
+
+  /** A request has succeeded in the session. */
+  succeeded(): void {
+    this.#backoff = undefined
+  }
+
+  close(): void {
+    this.#closed.abort()
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#closed
+    try {
+      const { delay } = this.#backoff?.next() ?? { delay: 0 }
+      if (delay > 0) await wait(delay, signal)
+      await this.#initialize()
+    } catch (error) {
+      if (signal.aborted) throw new ChannelClosedError('The connection is closed')
+      const reason = error instanceof Error ? error.message : String(error)
+      throw new ConnectionError(`The server ended the session and refused a new one: ${reason}`, {
+        cause: error,
+      })
+    }
+    this.#backoff ??= new Backoff({ attempts: Infinity })
+    this.#backoff.opened()
+  }
+}
