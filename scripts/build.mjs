@@ -39,7 +39,8 @@ function declarations() {
 /** Local names are shortened, so that less is to be read at the start; those of functions and classes stay, for stacks. */
 const minify = {
   compress: true,
-  mangle: { keepNames: { function: true, class: true } },
+  // Without short names at the top level: `breakLines` would have to rename every local with the same name.
+  mangle: { toplevel: false, keepNames: { function: true, class: true } },
   codegen: { removeWhitespace: true },
 }
 
