@@ -45,7 +45,7 @@ export class LoginCallback {
         this.#waiting,
         200,
         'One more step',
-        'The server requires more access. Continue on the page that was opened now.',
+        'The server requires more access. Continue on the page that has just opened.',
       )
     this.#waiting = undefined
     return new Promise((resolve, reject) => {

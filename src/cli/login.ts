@@ -89,6 +89,8 @@ class LoginSession {
   readonly #authorizer: OAuth
   readonly #store: TokenFile
   readonly #options: LoginOptions
+  /** Whether the user was asked. */
+  #hasAuthorized = false
   /** Undefined until the browser is needed. */
   #callback: LoginCallback | undefined
 
@@ -133,7 +135,8 @@ class LoginSession {
       if (!(await this.#hasToken(url))) await listTools(client, this.#signal)
       if (!(await this.#hasToken(url)))
         throw new CommandError(1, `${url.href} does not require a login`)
-      await saveLoginOptions(this.#store, serverName(url), this.#options)
+      // Tokens of an earlier login keep its options.
+      if (this.#hasAuthorized) await saveLoginOptions(this.#store, serverName(url), this.#options)
       return client.server === undefined ? url.href : `${client.server.name} at ${url.href}`
     } finally {
       await client.close()
@@ -151,6 +154,7 @@ class LoginSession {
   async #authorize(url: string): Promise<string> {
     const callback = this.#callback
     if (callback === undefined) throw new Error('there is no callback server')
+    this.#hasAuthorized = true
     const state = new URL(url).searchParams.get('state') ?? ''
     const waiting = callback.wait(state, this.#signal)
     // It is awaited below, but may be aborted before.

@@ -186,7 +186,7 @@ export class Connection implements SessionObserver {
     }
   }
 
-  /** Opens the stream of a field of an extension. */
+  /** `Client.subscribe`, with one deadline for everything that it waits for; so are the next ones. */
   async subscribe(
     uri: string,
     listener: (change: ResourceChange) => unknown,
@@ -207,6 +207,7 @@ export class Connection implements SessionObserver {
     return await this.subscriptions.watch(list, listener, options)
   }
 
+  /** Opens the stream of a field of an extension. */
   async listen(field: string, value: unknown, given: ListenOptions = {}): Promise<Subscription> {
     const options = this.#limited(given)
     await this.#verified(options)

@@ -17,7 +17,7 @@ export interface TargetChannel extends Channel {
   readonly http?: boolean
   /** Set by the client; called when the server has ended the session and no request was refused because of it. */
   onExpired?: (() => void) | undefined
-  /** Called when a later handshake has failed, also after the response to `initialize`: its session is not used. */
+  /** Called when a repeated handshake has failed, even after a successful response to `initialize`: the new session is not used. */
   handshakeFailed?(): void
 }
 

@@ -12,11 +12,11 @@ export interface ResponseMemory {
   log(entry: LogEntry): void
 }
 
-/** Characters of a response that an error would not make much shorter. */
+/** Responses up to this length are never refused: the error would be about as long. */
 const SHORT = 1024
 const TOO_LARGE = new RpcError(
   INTERNAL_ERROR,
-  'Internal error: the response is too large for this batch. Send the request alone, or in a smaller batch',
+  'Internal error: the request was executed, but its response is too large for this batch. Send such requests alone, or in smaller batches',
 )
 
 /**

@@ -41,7 +41,7 @@ export async function withTimeout<Value>(
 }
 
 /**
- * The timeouts of a request. Progress notifications restart the first, up to a maximum in total (specification:
+ * The timeouts of a request. An idle timeout, which progress notifications restart, and one for the total (specification:
  * basic/lifecycle, Timeouts). It may be started again for the next thing that the same call waits for; the time between
  * does not count.
  */

@@ -231,7 +231,7 @@ export class IncomingCalls implements CallHost, ResponseMemory {
 
   #refusal(request: Request): RpcError | undefined {
     const { maxInFlight = 10_000 } = this.#options
-    if (this.#open?.has(request.id) === true)
+    if (this.#open?.get(request.id)?.open === true)
       return new RpcError(
         INVALID_REQUEST,
         'Invalid Request: a request with this id is still in progress',
@@ -276,10 +276,16 @@ export class IncomingCalls implements CallHost, ResponseMemory {
       this.#register(call)
     }
     Promise.resolve(result)
-      .then((value) => this.#respond(call, value))
-      .catch((error: unknown) => this.#fail(call, error))
-      .finally(() => {
+      .then((value) => {
+        // Before the response, which needs memory of its own in a batch.
         this.#release(call)
+        this.#respond(call, value)
+      })
+      .catch((error: unknown) => {
+        this.#release(call)
+        this.#fail(call, error)
+      })
+      .finally(() => {
         this.#setRunning(call, false)
         this.#end(call)
         this.startWaiting()

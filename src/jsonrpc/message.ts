@@ -88,7 +88,7 @@ const MAX_DEPTH = 512
 /** More are never parsed; servers have a lower limit. */
 export const MAX_BATCH = 1000
 const MAX_ID_LENGTH = 1024
-/** Of a sent message, in characters: what V8's strings can have, less what transports add to it. */
+/** Maximum characters of a sent message: V8's limit for strings, less what transports add. */
 export const MAX_SENT_LENGTH = 2 ** 29 - 2 ** 24
 
 /**

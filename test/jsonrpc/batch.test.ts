@@ -56,6 +56,22 @@ const errors = (answers: Answer[] | undefined) =>
   new Set(answers?.flatMap(({ error }) => (error === undefined ? [] : [error.message])))
 
 describe('responses that wait for the rest of their batch', () => {
+  it('are not refused because of the memory of their own requests', async () => {
+    const proceeds: (() => void)[] = []
+    const { receive, answers } = served(
+      () => new Promise<string>((resolve) => proceeds.push(() => resolve(LARGE))),
+      100_000,
+    )
+    const params = JSON.stringify({ text: 'x'.repeat(30_000) })
+    const large = (id: number) => `{"jsonrpc":"2.0","id":${id},"method":"large","params":${params}}`
+    receive(batch(large(1), large(2)))
+    for (const proceed of proceeds) proceed()
+    await turn()
+    const [answer] = answers()
+    expect([...errors(answer)]).toEqual([])
+    expect(results(answer)).toEqual([1, 2])
+  })
+
   it('count as requests in progress: further requests are refused until they are sent', () => {
     const { receive, answers, pending } = served(() => LARGE)
     receive(batch(...numbered(6)))

@@ -129,6 +129,14 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     await expect
       .poll(() => page.getByRole('treeitem', { name: /^clientInfo/ }).getAttribute('aria-expanded'))
       .toBe('false')
+    // The keyboard stays in the fields when they are those of another message.
+    await page.keyboard.press('r')
+    await expect.poll(() => page.locator('.facts').textContent()).toContain('response')
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('tree')
+    await page.keyboard.press('End')
+    await expect
+      .poll(() => page.locator('#tree [role=treeitem]').last().getAttribute('aria-selected'))
+      .toBe('true')
     await page.locator('#bytes').focus()
     await page.keyboard.press('ArrowRight')
     await page.keyboard.press('ArrowDown')

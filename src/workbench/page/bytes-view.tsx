@@ -38,7 +38,6 @@ export function BytesView({ shown }: { shown: FrameDetail }) {
     // oxlint-disable-next-line jsx-a11y/no-static-element-interactions -- the keyboard moves within the grid
     <section class="bytes" aria-label="Bytes" ref={place} onClick={onClick}>
       <VirtualList
-        key={shown.row.index}
         id="bytes"
         label={`Bytes, ${perRow} in a row`}
         role="grid"
@@ -46,6 +45,7 @@ export function BytesView({ shown }: { shown: FrameDetail }) {
         rowHeight={ROW_HEIGHT}
         active={active}
         reveal={range.value}
+        content={shown.row.index}
         onMove={(row) => moveTo(row * perRow + ((at ?? 0) % perRow))}
         onKey={onKey}
         row={(row, id) => <ByteRow id={id} shown={shown} row={row} perRow={perRow} />}

@@ -19,7 +19,7 @@ const decoder = new TextDecoder()
 export function TreeView({ shown }: { shown: FrameDetail }) {
   const { tree } = shown
   if (tree === undefined) return <PlainText shown={shown} />
-  return <Values key={shown.row.index} shown={shown} tree={tree} />
+  return <Values shown={shown} tree={tree} />
 }
 
 /** What is not JSON. */
@@ -36,7 +36,11 @@ function PlainText({ shown: { bytes } }: { shown: FrameDetail }) {
 }
 
 function Values({ shown, tree }: { shown: FrameDetail; tree: Tree }) {
-  const [expanded, setExpanded] = useState(() => firstExpanded(tree))
+  const { index } = shown.row
+  const first = useMemo(() => firstExpanded(tree), [tree])
+  /** What the user has expanded of one message. */
+  const [chosen, setChosen] = useState({ index, expanded: first })
+  const expanded = chosen.index === index ? chosen.expanded : first
   const { value: node } = selectedNode
   // A value that is selected elsewhere is made visible.
   const open = useMemo(() => withAncestors(tree, expanded, node), [tree, expanded, node])
@@ -45,7 +49,7 @@ function Values({ shown, tree }: { shown: FrameDetail; tree: Tree }) {
   const toggle = (which: number, isOpen: boolean) => {
     const next = open.slice()
     next[which] = isOpen ? 1 : 0
-    setExpanded(next)
+    setChosen({ index, expanded: next })
   }
   const onKey = (event: KeyboardEvent) => {
     if (node === undefined) return
@@ -69,6 +73,7 @@ function Values({ shown, tree }: { shown: FrameDetail; tree: Tree }) {
         rowHeight={ROW_HEIGHT}
         active={active}
         reveal={range.value}
+        content={index}
         onMove={(position) => selectNode(visible[position] ?? 0)}
         onKey={onKey}
         row={(position, id) => (

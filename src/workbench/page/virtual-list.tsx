@@ -19,6 +19,8 @@ interface Properties {
   active: number | undefined
   /** The selected row is scrolled into view when this changes. */
   reveal?: unknown
+  /** What the rows belong to: another list begins at its top. The element, and with it the focus, stays. */
+  content?: unknown
   /** Whether the list stays at its end. */
   tail?: boolean
   header?: ComponentChildren
@@ -32,12 +34,15 @@ interface Properties {
 
 /** A list of any length: only what is visible is in the document. The keyboard moves the selection. */
 export function VirtualList(properties: Properties) {
-  const { id, label, role, count, rowHeight, active, reveal, tail = false, onWindow } = properties
+  const { id, label, role, count, rowHeight, active, reveal, content, tail = false } = properties
+  const { onWindow } = properties
   const scroller = useRef<HTMLDivElement>(null)
   /** The position at which we have put the scroll bar: such an event is not the user's. */
   const placed = useRef(0)
   const [height, setHeight] = useState(0)
   const [offset, setOffset] = useState(0)
+  /** The offset, also before the next rendering. */
+  const latest = useRef(0)
 
   const total = count * rowHeight
   const spacer = Math.min(total, MAX_HEIGHT)
@@ -51,6 +56,7 @@ export function VirtualList(properties: Properties) {
     if (element === null) return
     element.scrollTop = next / ratio
     placed.current = element.scrollTop
+    latest.current = next
     setOffset(next)
   }
 
@@ -61,6 +67,7 @@ export function VirtualList(properties: Properties) {
     placed.current = top
     const next = Math.min(top * ratio, lastOffset)
     if (next < offset && !isAtEnd(next)) properties.onLeaveTail?.()
+    latest.current = next
     setOffset(next)
   }
 
@@ -93,20 +100,23 @@ export function VirtualList(properties: Properties) {
     return () => element.removeEventListener('wheel', onWheel)
   })
 
+  useLayoutEffect(() => scrollTo(0), [content])
+
   useLayoutEffect(() => {
     if (tail) scrollTo(lastOffset)
-    else if (offset > lastOffset) scrollTo(lastOffset)
+    else if (latest.current > lastOffset) scrollTo(lastOffset)
   }, [tail, lastOffset])
 
   useLayoutEffect(() => {
     if (active === undefined || height === 0 || tail) return
+    const at = latest.current
     const top = active * rowHeight
     const margin = Math.min(rowHeight * 2, Math.max(0, height - rowHeight) / 2)
-    const isFar = top < offset - height || top > offset + 2 * height
+    const isFar = top < at - height || top > at + 2 * height
     if (isFar) scrollTo(top - height / 3)
-    else if (top < offset + margin) scrollTo(top - margin)
-    else if (top + rowHeight > offset + height - margin) scrollTo(top + rowHeight + margin - height)
-  }, [active, reveal, height])
+    else if (top < at + margin) scrollTo(top - margin)
+    else if (top + rowHeight > at + height - margin) scrollTo(top + rowHeight + margin - height)
+  }, [active, reveal, height, content])
 
   const first = Math.max(0, Math.floor(offset / rowHeight) - OVERSCAN)
   const last = Math.min(count, Math.ceil((offset + height) / rowHeight) + OVERSCAN)
