@@ -232,7 +232,7 @@ export class TaskRunner {
     run: TaskRun,
     begin: () => CallToolResult | Promise<CallToolResult>,
   ): Promise<Outcome> {
-    // The server may have stopped meanwhile: a tool that is not begun has an empty result, which is not that of the task.
+    // The server may have stopped meanwhile.
     if (run.signal.aborted) return { thrown: run.signal.reason }
     const observed = run.observeTask(nameInLogs(name))
     if (observed === undefined) return await settle(begin)
@@ -246,7 +246,8 @@ export class TaskRunner {
     if (run.parked) return
     // A task that was interrupted has no outcome; one that has finished all the same has.
     if (this.stopped && !isComplete(outcome)) return
-    if ('thrown' in outcome) return await this.#endFailed(name, run, this.#errorOf(outcome.thrown))
+    if ('thrown' in outcome)
+      return await this.#endFailed(name, run, this.#errorOf(run, outcome.thrown))
     try {
       await this.#endCompleted(name, run, outcome.result)
     } catch (error) {
@@ -313,14 +314,14 @@ export class TaskRunner {
     )
   }
 
-  #errorOf(thrown: unknown): NonNullable<TaskState['error']> {
+  #errorOf({ signal }: TaskRun, thrown: unknown): NonNullable<TaskState['error']> {
     if (thrown instanceof RpcError) {
       const { code, message, data } = thrown
       return data === undefined ? { code, message } : { code, message, data }
     }
     const message = 'A task failed'
-    if (!(thrown instanceof Suspended))
-      this.#options.report({ level: 'error', message, error: thrown })
+    const isExpected = thrown instanceof Suspended || (signal.aborted && thrown === signal.reason)
+    if (!isExpected) this.#options.report({ level: 'error', message, error: thrown })
     return { code: INTERNAL_ERROR, message: 'Internal error' }
   }
 
