@@ -262,11 +262,17 @@ describe('a process that has the lock', () => {
     expect(await store.get('a')).toMatchObject({ version: 1 })
   })
 
-  it('notices that it was taken over without writing', () => {
+  it('notices that it was taken over without writing, and tells its subscribers once', () => {
     const store = openStore()
+    const missed = vi.fn()
+    store.subscribe(() => {}, missed)
+    store.subscribe(() => {})
+    store.subscribe(() => {}, missed)()
     takeAway()
     vi.advanceTimersByTime(1000)
     expect(() => store.claim(1)).toThrow(lost())
+    vi.advanceTimersByTime(5000)
+    expect(missed).toHaveBeenCalledTimes(1)
   })
 
   it('does not mistake a lock that is being put back for a lost one', async () => {

@@ -13,7 +13,7 @@ import { stringMemory } from '../../stores/bytes.js'
 import type { ClaimedTask } from '../../stores/task-store.js'
 import { nameInLogs } from './task-id.js'
 import { type OpenQuestion, type TaskState, isTerminal } from './task-record.js'
-import { type RecordChange, StoreError, type TaskRecords } from './task-records.js'
+import { type RecordChange, StoreError, type TaskRecords, lossOf } from './task-records.js'
 import type { TaskRun, TaskWriter } from './task-run.js'
 import { TaskSlots } from './task-slots.js'
 import { WriteRetries } from './write-retries.js'
@@ -214,9 +214,10 @@ export class TaskRunner {
     const running: Promise<void> = new Promise<void>((resolve) => nextTurn(resolve))
       .then(() => this.#run(name, run, begin))
       .then((outcome) => this.#finish(name, run, outcome))
-      .catch((error: unknown) =>
-        this.#options.report({ level: 'error', message: 'A task was not stored', error }),
-      )
+      .catch((error: unknown) => {
+        if (lossOf(error) === undefined)
+          this.#options.report({ level: 'error', message: 'A task was not stored', error })
+      })
       .finally(() => {
         run.close()
         this.#running.delete(running)
@@ -251,7 +252,7 @@ export class TaskRunner {
     try {
       await this.#endCompleted(name, run, outcome.result)
     } catch (error) {
-      if (error instanceof StoreError) throw error
+      if (error instanceof StoreError || lossOf(error) !== undefined) throw error
       // The result is not JSON.
       this.#options.report({ level: 'error', message: 'A task failed', id: run.id, error })
       await this.#endFailed(name, run, { code: INTERNAL_ERROR, message: 'Internal error' })
@@ -330,7 +331,11 @@ export class TaskRunner {
     const run = this.#runs.get(name)
     if (run === undefined || hasLeft(run)) return this.onRoom()
     if (!run.open) return
-    const state = await this.#records.get(name)
+    const state = await this.#records.get(name).catch((error: unknown) => {
+      const loss = lossOf(error)
+      if (loss !== undefined) run.abort(loss)
+      throw error
+    })
     if (state === undefined || isTerminal(state))
       run.abort(withCode('CANCELLED', new Error('The task has ended')))
     else if (state.attempt !== run.attempt || (!state.started && state.status === 'working'))
