@@ -35,7 +35,7 @@ type Ending = Pick<TaskState, 'status' | 'statusMessage' | 'result' | 'error'>
 export interface RunnerOptions {
   readonly server: InternalServer
   readonly records: TaskRecords
-  /** Maximum handlers that run at the same time. */
+  /** Maximum tasks whose handlers run at the same time. */
   readonly concurrency: number
   readonly maxTaskBytes: number
   /** Whether stored tasks are run here; otherwise other processes do so. */
@@ -204,11 +204,12 @@ export class TaskRunner {
     run.holds(entries)
     this.#runs.set(name, run)
     this.#slots.take(run)
-    run.left = () => {
-      this.#slots.leave(run)
+    run.onDetached = () => {
+      if (this.stopped) return
+      this.#slots.detach(run)
       this.onRoom()
     }
-    if (hasLeft(run)) run.left()
+    if (isDetached(run)) run.onDetached()
     run.expireAt(expires, () => run.abort(new Error('The task has expired')))
     // After the response: the client gets the id first.
     const running: Promise<void> = new Promise<void>((resolve) => nextTurn(resolve))
@@ -329,7 +330,7 @@ export class TaskRunner {
   /** Another process may have cancelled a task that runs here or have taken it over, or one can be claimed. */
   async #changed(name: string): Promise<void> {
     const run = this.#runs.get(name)
-    if (run === undefined || hasLeft(run)) return this.onRoom()
+    if (run === undefined || isDetached(run)) return this.onRoom()
     if (!run.open) return
     const state = await this.#records.get(name).catch((error: unknown) => {
       const loss = lossOf(error)
@@ -349,7 +350,7 @@ export class TaskRunner {
 }
 
 /** Whether a run no longer has its task, although its handler may still run. */
-function hasLeft({ parked, signal }: TaskRun): boolean {
+function isDetached({ parked, signal }: TaskRun): boolean {
   return parked || signal.aborted
 }
 
