@@ -33,7 +33,7 @@ const STALE = 5000
 const TOUCH = 1000
 /** Milliseconds between two looks at the lock of a process elsewhere. */
 const LOOK = 50
-/** Temporary files older than this were left by processes killed while taking a lock, and are removed. In milliseconds. */
+/** Temporary files older than this were left by processes killed while taking a lock, and are removed. */
 const LEFTOVER = 60_000
 
 /** The locks of this process, by their paths. */
