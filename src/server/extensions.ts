@@ -102,13 +102,14 @@ export interface ExtensionDefinition {
   /**
    * Wraps every `tools/call`, in every revision; `run` runs the tool's handler, for this request or elsewhere. Where
    * `call.ask` ends the request and the call is run again, `run` throws `Suspended`, which must reach the
-   * caller, and this is called once per attempt (`call.attempt`). The wrapper of the first extension is outermost.
+   * caller, and this is called once per attempt (`call.attempt`). Extensions wrap in the order in which they are listed,
+   * the first around the others; those with `outermost` come first.
    */
   callTool?(
     call: ToolCall,
     run: (environment?: CallEnvironment) => CallToolResult | Promise<CallToolResult>,
   ): object | Promise<object>
-  /** Whether its `callTool` is around those of all others, wherever it is listed (default false): for one that runs handlers elsewhere. */
+  /** Whether its `callTool` is around those of the extensions without `outermost`, wherever it is listed (default false): for one that runs handlers elsewhere. */
   readonly outermost?: boolean
   /** Fields of `subscriptions/listen`; each opens a stream for the value that was sent. */
   readonly listen?: Readonly<

@@ -86,7 +86,10 @@ export class MemoryTaskStore implements TaskStore {
     const changed = { ...before, state, runnable, entries, version: version + 1 }
     const bytes = memoryOf(changed)
     const growth = bytes - before.bytes
-    if (growth > 0 && !this.#makeRoom(before.owner, growth, 0)) return 'full'
+    const fits = growth <= 0 || this.#makeRoom(before.owner, growth, 0)
+    // It may have expired since, and have been deleted to make room.
+    if (this.#tasks.get(name) !== before) return 'conflict'
+    if (!fits) return 'full'
     const claimed = before.claimed && runnable && !release
     this.#tasks.set(name, { ...changed, claimed, bytes })
     // One that is due already keeps its place.

@@ -306,32 +306,69 @@ describe('a handler that does not return', () => {
 
   it('keeps its slot when others like it hold too many bytes, until some of them return', () => {
     const entries: LogEntry[] = []
-    const run = () => ({ bytes: 4096 })
-    const slots = new TaskSlots(2, (entry) => entries.push(entry), 10_000)
+    const run = () => ({ bytes: 4096, parked: false })
+    const slots = new TaskSlots(4, (entry) => entries.push(entry), 10_000)
     const [a, b, c, d, e, f] = [run(), run(), run(), run(), run(), run()]
-    for (const left of [a, b, c]) {
-      slots.take(left)
-      slots.leave(left)
-      slots.leave(left)
+    for (const detached of [a, b, c]) {
+      slots.take(detached)
+      slots.detach(detached)
+      slots.detach(detached)
+    }
+    expect(slots.free).toBe(4)
+    for (const kept of [d, e]) {
+      slots.take(kept)
+      slots.detach(kept)
     }
     expect(slots.free).toBe(2)
-    for (const left of [d, e]) {
-      slots.take(left)
-      slots.leave(left)
-    }
-    expect(slots.free).toBe(0)
     expect(entries).toMatchObject([
-      { level: 'error', message: expect.stringContaining('3 handlers') },
+      { level: 'warning', message: expect.stringContaining('3 handlers') },
     ])
     slots.end(a)
-    expect(slots.free).toBe(1)
+    expect(slots.free).toBe(3)
     slots.end(e)
-    expect(slots.free).toBe(2)
-    for (const left of [b, c, d]) slots.end(left)
+    expect(slots.free).toBe(4)
+    for (const ended of [b, c, d]) slots.end(ended)
     slots.take(f)
-    slots.leave(f)
-    expect(slots.free).toBe(2)
+    slots.detach(f)
+    expect(slots.free).toBe(4)
     expect(entries).toHaveLength(1)
+  })
+
+  it('keeps its slot when there are as many like it as slots, unless it has asked', () => {
+    const slots = new TaskSlots(1, () => {})
+    const [a, b] = [
+      { bytes: 1, parked: false },
+      { bytes: 1, parked: false },
+    ]
+    const detach = (run: typeof a) => {
+      slots.take(run)
+      slots.detach(run)
+      return slots.free
+    }
+    expect(detach({ bytes: 1, parked: true })).toBe(1)
+    expect(detach(a)).toBe(1)
+    expect(detach({ bytes: 1, parked: true })).toBe(1)
+    expect(detach(b)).toBe(0)
+    slots.end(a)
+    expect(slots.free).toBe(1)
+  })
+
+  it('runs beside at most as many as there are slots', async () => {
+    const { stuck, runs } = deaf()
+    const client = clientOf(serverOf([stuck, quick], { concurrency: 2 }))
+    for (let each = 0; each < 8; each++) {
+      const taskId = await client.create('stuck')
+      if (each < 4) await until(() => runs.length === each + 1)
+      await client.request('tasks/cancel', { taskId })
+    }
+    expect(runs).toHaveLength(4)
+    const waiting = await client.create('quick')
+    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+    expect(await client.get(waiting)).toMatchObject({ status: 'working' })
+    runs[0]?.resolve('late')
+    await client.until(waiting, 'completed')
+    // Those that were cancelled in the queue are not run.
+    expect(runs).toHaveLength(4)
   })
 
   it('is counted with the bytes of its arguments and steps', async () => {
@@ -344,18 +381,19 @@ describe('a handler that does not return', () => {
         return await new Promise<string>(() => void runs.push({ call, resolve: () => {} }))
       },
     }
-    const client = clientOf(serverOf([large, quick], { concurrency: 1 }))
+    const concurrency = 12
+    const client = clientOf(serverOf([large, quick], { concurrency }))
     const text = 'x'.repeat(1_000_000)
     let begun = 0
-    // 64 MiB are enough for about nine of them, each with two copies of 3.5 million characters.
-    for (; begun < 12; begun++) {
+    // 64 MiB are enough for about nine of them, each with two copies of 3.5 million characters; others keep their slots.
+    for (; begun < 2 * concurrency; begun++) {
       const taskId = await client.create('large', { text })
       for (let turn = 0; turn < 500 && runs.length === begun; turn++)
         await new Promise((resolve) => setImmediate(resolve))
       await client.request('tasks/cancel', { taskId })
       if (runs.length === begun) break
     }
-    expect(begun).toBeGreaterThan(8)
-    expect(begun).toBeLessThan(12)
+    expect(begun - concurrency).toBeGreaterThan(8)
+    expect(begun - concurrency).toBeLessThan(12)
   })
 })

@@ -1,4 +1,4 @@
-import fs, { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import fs, { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
@@ -151,6 +151,50 @@ it.each([
   await expect(listen(serverOf(tools, { store: new JournalTaskStore(path()) }))).rejects.toThrow()
   await channel.close()
 })
+
+it('ends what runs when another process has taken the journal over', () =>
+  onStillClock(async (pass) => {
+    const store = new JournalTaskStore(path())
+    const claim = vi.spyOn(store, 'claim')
+    const { run, runs, begun } = controlled()
+    const slow: Tool = { name: 'slow', input: { type: 'object' }, task: 'must', run }
+    let goOn = () => {}
+    let failed: unknown
+    const deaf = tool({
+      name: 'deaf',
+      task: 'must',
+      async run(_, call) {
+        await new Promise<void>((resolve) => (goOn = resolve))
+        await call.step('charge', () => 1).catch((error: unknown) => (failed = error))
+        return 'late'
+      },
+    })
+    const report = vi.fn()
+    const server = serverOf([slow, deaf], { store, concurrency: 2 })
+    const channel = connectInMemory(server, { report })
+    const client = clientOf(server)
+    const taskId = await client.create('slow')
+    await client.create('deaf')
+    await client.create('slow')
+    const { call } = await begun()
+    writeFileSync(join(folder, 'theirs'), '1 1 elsewhere')
+    renameSync(join(folder, 'theirs'), `${path()}.lock`)
+    await pass(1000)
+    await until(() => call.signal.aborted)
+    expect(call.signal.reason).toMatchObject({ code: 'JOURNAL_LOST' })
+    goOn()
+    await until(() => failed !== undefined)
+    expect(failed).toMatchObject({ code: 'JOURNAL_LOST' })
+    expect(await client.error('tasks/get', { taskId })).toMatchObject({ code: -32603 })
+    const claims = claim.mock.calls.length
+    await pass(60_000)
+    expect(claim).toHaveBeenCalledTimes(claims)
+    expect(runs).toHaveLength(1)
+    const errors = report.mock.calls.filter(([{ level }]) => level === 'error')
+    expect(errors).toMatchObject([[{ error: { code: 'JOURNAL_LOST' } }]])
+    await client.close()
+    await channel.close()
+  }))
 
 /** A journal on a disk that is full while `full` is true. */
 function onDisk() {

@@ -162,6 +162,52 @@ describe.each(['first', 'last'])('with tasks() as the %s extension', (place) => 
   })
 })
 
+it.each([0, 1])(
+  'a task that is stopped within a wrapper has not completed (retries: %i)',
+  async (retries) => {
+    let ran = 0
+    const pay = tool({
+      name: 'pay',
+      task: { mode: 'must', retries, retryDelay: 0 },
+      run: () => `paid ${++ran}`,
+    })
+    const store: MemoryTaskStore & TaskStore = new MemoryTaskStore()
+    const closed = new Promise<void>((resolve) => {
+      store.close = resolve
+    })
+    let waits = false
+    const wait = extension({
+      id: 'com.example/wait',
+      clientDeclares: false,
+      async callTool({ call }, run) {
+        waits = true
+        if (call.attempt === 1)
+          await new Promise((resolve) => call.signal.addEventListener('abort', resolve))
+        return await run()
+      },
+    })
+    const start = () => {
+      const extensions = [wait, tasks({ store })]
+      return clientOf(createServer({ name: 'x', version: '1', tools: [pay], extensions }))
+    }
+    const before = start()
+    const taskId = await before.create('pay')
+    await until(() => waits)
+    await before.close()
+    await closed
+    expect(ran).toBe(0)
+    const after = start()
+    if (retries === 0) {
+      const { statusMessage } = await after.until(taskId, 'failed')
+      expect(statusMessage).toContain('restarted')
+    } else {
+      const { result } = await after.until(taskId, 'completed')
+      expect(result?.content).toMatchObject([{ text: 'paid 1' }])
+    }
+    expect(ran).toBe(retries)
+  },
+)
+
 it('steps of a wrapper are those of the task', async () => {
   let charged = 0
   const charge = extension({

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { RpcError, type Tool, ToolError, createServer, form, tool } from '../../src/index.js'
-import { MemoryTaskStore, type TasksOptions, tasks } from '../../src/tasks.js'
+import { MemoryTaskStore, type TaskStore, type TasksOptions, tasks } from '../../src/tasks.js'
 import { onStillClock } from '../clock.js'
 import { answers, initialize } from '../drive.js'
 import { RawClient, TASKS, accept } from './raw-client.js'
@@ -321,6 +321,39 @@ describe('a tool that may be called as a task', () => {
     expect(second.call.signal.aborted).toBe(false)
     second.resolve('done')
     await client.until(result?.taskId ?? '', 'completed')
+  })
+})
+
+describe.each(['at once', 'from the queue'])('a task that is to run %s', (when) => {
+  it('is not run if its call is cancelled while it is created', async () => {
+    const { run, runs, begun } = controlled()
+    const job: Tool = { name: 'job', input: { type: 'object' }, task: 'must', run }
+    const store = new MemoryTaskStore()
+    const client = clientOf(serverOf([job], { store, concurrency: 1 }))
+    const before = when === 'at once' ? 0 : 1
+    if (before === 1) await client.create('job')
+    const create = store.create.bind(store)
+    let proceed = () => {}
+    const spy = vi.spyOn(store as TaskStore, 'create').mockImplementationOnce(async (task) => {
+      await new Promise<void>((resolve) => (proceed = resolve))
+      return create(task)
+    })
+    const cancelled = client.send('tools/call', { name: 'job', arguments: {} })
+    await until(() => spy.mock.calls.length === 1)
+    client.notify('notifications/cancelled', { requestId: cancelled.id })
+    // It is queued while the other one seems to run.
+    const queued = await client.create('job')
+    proceed()
+    const status = (name: string) =>
+      (JSON.parse(store.get(name)?.state ?? '{}') as { status?: string }).status
+    const name = spy.mock.calls[0]?.[0].name ?? ''
+    await until(() => status(name) === 'cancelled')
+    if (before === 1) (await begun()).resolve('first')
+    ;(await begun(before)).resolve('queued')
+    expect((await client.until(queued, 'completed')).result?.content).toMatchObject([
+      { text: 'queued' },
+    ])
+    expect(runs).toHaveLength(before + 1)
   })
 })
 

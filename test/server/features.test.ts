@@ -215,12 +215,18 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     await expect(ask('prompts/get', params)).rejects.toMatchObject({ code: -32602, message })
   })
 
-  it('gets only the own arguments of a prompt', async () => {
+  it('gives a prompt its arguments as an ordinary object, whatever their names are', async () => {
     const names = {
       arguments: JSON.parse('{"__proto__":{},"valueOf":{"required":false}}') as object,
     }
     const build = (given: Record<string, string>) =>
-      JSON.stringify([Object.entries(given), given['__proto__'], typeof given['valueOf']])
+      JSON.stringify([
+        Object.entries(given),
+        given['__proto__'],
+        // oxlint-disable-next-line no-prototype-builtins -- as users write it
+        given.hasOwnProperty('valueOf'),
+        Object.getPrototypeOf(given) === Object.prototype,
+      ])
     await using client = await connect(
       memory(
         createServer({
@@ -232,7 +238,7 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     )
     const given = JSON.parse('{"__proto__":"v"}') as Record<string, string>
     expect(await client.request('prompts/get', { name: 'p', arguments: given })).toMatchObject({
-      messages: [{ content: { text: '[[["__proto__","v"]],"v","undefined"]' } }],
+      messages: [{ content: { text: '[[["__proto__","v"]],"v",false,true]' } }],
     })
   })
 

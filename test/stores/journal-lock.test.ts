@@ -230,6 +230,66 @@ describe('a process that has the lock', () => {
     expect(touched.mock.calls.length).toBeGreaterThanOrEqual(2)
   })
 
+  describe('touches it while the process', () => {
+    /** Opens a journal, runs something in which time passes but no timer runs, and returns when its lock was touched. */
+    function touchesDuring(blocked: (pass: (milliseconds: number) => void) => void): number[] {
+      const before = openStore({}, join(folder, 'other.journal'))
+      const { ino } = statSync(`${join(folder, 'other.journal')}.lock`)
+      let now = performance.now()
+      const began = now
+      vi.spyOn(performance, 'now').mockImplementation(() => now)
+      const touched: number[] = []
+      const { futimesSync } = fs
+      vi.spyOn(fs, 'futimesSync').mockImplementation((fd, ...times) => {
+        if (fs.fstatSync(fd).ino === ino) touched.push(now - began)
+        futimesSync(fd, ...times)
+      })
+      blocked((milliseconds) => (now += milliseconds))
+      expect(before.size).toBe(0)
+      return touched
+    }
+
+    it('waits for another journal', () => {
+      writeFileSync(lock(), ELSEWHERE)
+      const touched = touchesDuring((pass) => {
+        vi.spyOn(Atomics, 'wait').mockImplementation((_, __, ___, milliseconds = 0) => {
+          pass(milliseconds)
+          return 'timed-out'
+        })
+        openStore()
+      })
+      expect(touched).toEqual([2550])
+    })
+
+    it('reads another journal', async () => {
+      const large = openStore()
+      for (let each = 0; each < 10; each++) await large.create(newTask(`task ${each}`))
+      await large.close()
+      const { parse } = JSON
+      const touched = touchesDuring((pass) => {
+        vi.spyOn(JSON, 'parse').mockImplementation((text, reviver) => {
+          pass(1000)
+          return parse(text, reviver) as unknown
+        })
+        openStore()
+      })
+      expect(touched.length).toBeGreaterThanOrEqual(3)
+    })
+  })
+
+  it('acknowledges nothing that it wrote when it lost the lock, also if another journal was used meanwhile', async () => {
+    const store = openStore()
+    const other = openStore({}, join(folder, 'other.journal'))
+    const { fdatasync } = fs
+    vi.spyOn(fs, 'fdatasync').mockImplementationOnce((fd, done) => {
+      takeAway()
+      const now = performance.now() + 6000
+      vi.spyOn(performance, 'now').mockImplementation(() => now)
+      void other.create(newTask('b')).then(() => fdatasync(fd, done))
+    })
+    await expect(store.create(newTask('a'))).rejects.toThrow(lost())
+  })
+
   it('looks at it once for each write', async () => {
     const store = openStore()
     const stat = vi.spyOn(fs, 'statSync')
@@ -262,11 +322,17 @@ describe('a process that has the lock', () => {
     expect(await store.get('a')).toMatchObject({ version: 1 })
   })
 
-  it('notices that it was taken over without writing', () => {
+  it('notices that it was taken over without writing, and tells its subscribers once', () => {
     const store = openStore()
+    const missed = vi.fn()
+    store.subscribe(() => {}, missed)
+    store.subscribe(() => {})
+    store.subscribe(() => {}, missed)()
     takeAway()
     vi.advanceTimersByTime(1000)
     expect(() => store.claim(1)).toThrow(lost())
+    vi.advanceTimersByTime(5000)
+    expect(missed).toHaveBeenCalledTimes(1)
   })
 
   it('does not mistake a lock that is being put back for a lost one', async () => {

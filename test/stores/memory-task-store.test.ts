@@ -6,7 +6,10 @@ const advance = (milliseconds: number) => void vi.setSystemTime(Date.now() + mil
 
 describe('MemoryTaskStore', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }))
-  afterEach(() => void vi.useRealTimers())
+  afterEach(() => {
+    vi.restoreAllMocks()
+    vi.useRealTimers()
+  })
 
   taskStoreContract({ create: (limits) => new MemoryTaskStore(limits), advance })
 
@@ -16,5 +19,19 @@ describe('MemoryTaskStore', () => {
     expect(store.bytes).toBeGreaterThan(25_000)
     store.change('a', 1, { state: 'x', runnable: false, clear: true })
     expect(store.bytes).toBeLessThan(5000)
+  })
+
+  it('does not put a task back that expires while room is made for it', () => {
+    const store = new MemoryTaskStore({ maxBytes: 10_000 })
+    const now = Date.now()
+    store.create(newTask('a', { expires: now + 1000 }))
+    store.create(newTask('b', { expires: now + 1000 }))
+    // The clock passes the expiry after the task was found.
+    advance(1000)
+    vi.spyOn(Date, 'now').mockReturnValueOnce(now + 999)
+    const state = 'x'.repeat(7000)
+    expect(store.change('a', 1, { state, runnable: true })).toBe('conflict')
+    expect([store.bytes, store.size]).toEqual([0, 0])
+    expect(store.claim(1)).toEqual([])
   })
 })

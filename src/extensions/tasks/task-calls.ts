@@ -102,7 +102,11 @@ export class TaskCalls {
       throw notCreated(created, this.#options.maxTaskBytes)
     }
     const { name, taskId, state } = created
-    if (started) {
+    if (call.signal.aborted) {
+      this.#cancel(name)
+      // Others may have been queued because this one was about to run.
+      this.#claims.claim()
+    } else if (started) {
       const task = environment(this.#runner.writerOf(name, attempt))
       this.#runner.start(created, task, () => run(task))
     } else this.#claims.claim()
@@ -148,10 +152,13 @@ export class TaskCalls {
     if (!handedOver || created === undefined) return unwrap(await outcome)
     const { name, taskId, state } = created
     this.#runner.start(created, environment, () => outcome.then(unwrap))
-    // Nobody learns the id of the task.
-    if (call.signal.aborted)
-      void markHandled(this.#runner.writes.until(() => this.#runner.cancel(name)))
+    if (call.signal.aborted) this.#cancel(name)
     return { resultType: 'task', ...taskOf(taskId, state) }
+  }
+
+  /** Cancels a task of a call that was cancelled: nobody learns its id. */
+  #cancel(name: string): void {
+    void markHandled(this.#runner.writes.until(() => this.#runner.cancel(name)))
   }
 
   async #create(

@@ -8,7 +8,7 @@ import { nameInLogs } from './task-id.js'
 import { UNREADABLE } from './task-codec.js'
 import { definitionOf, retryDelayOf, taskOptionsOf } from './task-options.js'
 import { type TaskState, isTerminal, restore } from './task-record.js'
-import { StoreError } from './task-records.js'
+import { StoreError, lossOf } from './task-records.js'
 import { TaskRun } from './task-run.js'
 import type { RunnerOptions, TaskRunner } from './task-runner.js'
 
@@ -26,6 +26,8 @@ export class TaskClaims {
   readonly #timers = new Set<ReturnType<typeof setTimeout>>()
   #claiming: Promise<void> | undefined
   #again = false
+  /** Whether another process has taken the store over. */
+  #lost = false
 
   constructor(runner: TaskRunner, options: RunnerOptions) {
     this.#runner = runner
@@ -37,10 +39,14 @@ export class TaskClaims {
   /** Starts stored tasks while there is room. */
   claim(): void {
     this.#again = true
-    if (!this.#options.workers || this.#runner.stopped || this.#claiming !== undefined) return
+    if (!this.#options.workers || this.#runner.stopped || this.#lost) return
+    if (this.#claiming !== undefined) return
     this.#claiming = this.#claimAll()
       .catch((error: unknown) => {
         this.#again = false
+        this.#lost = lossOf(error) !== undefined
+        // The store has reported that.
+        if (this.#lost) return
         this.#options.report({ level: 'error', message: 'Tasks could not be claimed', error })
         this.#later(AGAIN, () => this.claim())
       })
@@ -73,9 +79,10 @@ export class TaskClaims {
   #continue(task: ClaimedTask): void {
     const continuing = this.#runner
       .reserve(() => this.#start(task))
-      .catch((error: unknown) =>
-        this.#options.report({ level: 'error', message: 'A task could not be continued', error }),
-      )
+      .catch((error: unknown) => {
+        if (lossOf(error) === undefined)
+          this.#options.report({ level: 'error', message: 'A task could not be continued', error })
+      })
       .finally(() => {
         this.#continuing.delete(continuing)
         this.claim()
@@ -89,7 +96,7 @@ export class TaskClaims {
     try {
       problem = await this.#continueClaimed(task)
     } catch (error) {
-      if (error instanceof StoreError) throw error
+      if (error instanceof StoreError || lossOf(error) !== undefined) throw error
       this.#options.report({ level: 'error', message: 'A stored task could not be run', error })
       problem = 'The stored task could not be run'
     }

@@ -12,13 +12,20 @@ export interface RecordChange {
   readonly runnable?: boolean
   readonly clear?: boolean
   readonly release?: boolean
-  /** Whether the runner has to note something: there is always room for that, in addition to what the task may have. */
+  /** Whether this is the runner's own bookkeeping, which may exceed the task's limit by `NOTES` bytes. */
   readonly note?: boolean
 }
 
 /** A store has thrown or rejected: the change may be tried again. */
 export class StoreError extends Error {
   override readonly name = 'StoreError'
+}
+
+/** The error of a store that another process has taken over, so that nothing is tried again; undefined for other errors. */
+export function lossOf(error: unknown): Error | undefined {
+  const cause = error instanceof StoreError ? error.cause : error
+  const isLoss = cause instanceof Error && 'code' in cause && cause.code === 'JOURNAL_LOST'
+  return isLoss ? cause : undefined
 }
 
 /** How often a change is tried again because somebody else has changed the task. */

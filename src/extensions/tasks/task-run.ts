@@ -84,7 +84,7 @@ export class TaskRun implements CallEnvironment {
   /** About how many bytes it keeps in memory. */
   bytes = RUN
   /** Called when it no longer has its task, because it was aborted or has parked it; its handler may still run. */
-  left: () => void = ignore
+  onDetached: () => void = ignore
   /** Whether it has parked its task: it will be run again with the answers. */
   parked = false
 
@@ -160,7 +160,7 @@ export class TaskRun implements CallEnvironment {
   abort(reason: unknown): void {
     this.#clearTimers()
     this.#controller.abort(reason)
-    this.left()
+    this.onDetached()
   }
 
   /** Aborts the run at a time, in milliseconds since 1970. */
@@ -280,7 +280,7 @@ export class TaskRun implements CallEnvironment {
     this.holds(missing)
     await task.park(suspension.questions, missing, this.signal)
     this.parked = true
-    this.left()
+    this.onDetached()
     return true
   }
 

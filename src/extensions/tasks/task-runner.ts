@@ -13,7 +13,7 @@ import { stringMemory } from '../../stores/bytes.js'
 import type { ClaimedTask } from '../../stores/task-store.js'
 import { nameInLogs } from './task-id.js'
 import { type OpenQuestion, type TaskState, isTerminal } from './task-record.js'
-import { type RecordChange, StoreError, type TaskRecords } from './task-records.js'
+import { type RecordChange, StoreError, type TaskRecords, lossOf } from './task-records.js'
 import type { TaskRun, TaskWriter } from './task-run.js'
 import { TaskSlots } from './task-slots.js'
 import { WriteRetries } from './write-retries.js'
@@ -35,7 +35,7 @@ type Ending = Pick<TaskState, 'status' | 'statusMessage' | 'result' | 'error'>
 export interface RunnerOptions {
   readonly server: InternalServer
   readonly records: TaskRecords
-  /** Maximum handlers that run at the same time. */
+  /** Maximum tasks whose handlers run at the same time. */
   readonly concurrency: number
   readonly maxTaskBytes: number
   /** Whether stored tasks are run here; otherwise other processes do so. */
@@ -204,19 +204,21 @@ export class TaskRunner {
     run.holds(entries)
     this.#runs.set(name, run)
     this.#slots.take(run)
-    run.left = () => {
-      this.#slots.leave(run)
+    run.onDetached = () => {
+      if (this.stopped) return
+      this.#slots.detach(run)
       this.onRoom()
     }
-    if (hasLeft(run)) run.left()
+    if (isDetached(run)) run.onDetached()
     run.expireAt(expires, () => run.abort(new Error('The task has expired')))
     // After the response: the client gets the id first.
     const running: Promise<void> = new Promise<void>((resolve) => nextTurn(resolve))
       .then(() => this.#run(name, run, begin))
       .then((outcome) => this.#finish(name, run, outcome))
-      .catch((error: unknown) =>
-        this.#options.report({ level: 'error', message: 'A task was not stored', error }),
-      )
+      .catch((error: unknown) => {
+        if (lossOf(error) === undefined)
+          this.#options.report({ level: 'error', message: 'A task was not stored', error })
+      })
       .finally(() => {
         run.close()
         this.#running.delete(running)
@@ -232,7 +234,7 @@ export class TaskRunner {
     run: TaskRun,
     begin: () => CallToolResult | Promise<CallToolResult>,
   ): Promise<Outcome> {
-    // The server may have stopped meanwhile: a tool that is not begun has an empty result, which is not that of the task.
+    // The server may have stopped meanwhile.
     if (run.signal.aborted) return { thrown: run.signal.reason }
     const observed = run.observeTask(nameInLogs(name))
     if (observed === undefined) return await settle(begin)
@@ -246,11 +248,12 @@ export class TaskRunner {
     if (run.parked) return
     // A task that was interrupted has no outcome; one that has finished all the same has.
     if (this.stopped && !isComplete(outcome)) return
-    if ('thrown' in outcome) return await this.#endFailed(name, run, this.#errorOf(outcome.thrown))
+    if ('thrown' in outcome)
+      return await this.#endFailed(name, run, this.#errorOf(run, outcome.thrown))
     try {
       await this.#endCompleted(name, run, outcome.result)
     } catch (error) {
-      if (error instanceof StoreError) throw error
+      if (error instanceof StoreError || lossOf(error) !== undefined) throw error
       // The result is not JSON.
       this.#options.report({ level: 'error', message: 'A task failed', id: run.id, error })
       await this.#endFailed(name, run, { code: INTERNAL_ERROR, message: 'Internal error' })
@@ -313,23 +316,27 @@ export class TaskRunner {
     )
   }
 
-  #errorOf(thrown: unknown): NonNullable<TaskState['error']> {
+  #errorOf({ signal }: TaskRun, thrown: unknown): NonNullable<TaskState['error']> {
     if (thrown instanceof RpcError) {
       const { code, message, data } = thrown
       return data === undefined ? { code, message } : { code, message, data }
     }
     const message = 'A task failed'
-    if (!(thrown instanceof Suspended))
-      this.#options.report({ level: 'error', message, error: thrown })
+    const isExpected = thrown instanceof Suspended || (signal.aborted && thrown === signal.reason)
+    if (!isExpected) this.#options.report({ level: 'error', message, error: thrown })
     return { code: INTERNAL_ERROR, message: 'Internal error' }
   }
 
   /** Another process may have cancelled a task that runs here or have taken it over, or one can be claimed. */
   async #changed(name: string): Promise<void> {
     const run = this.#runs.get(name)
-    if (run === undefined || hasLeft(run)) return this.onRoom()
+    if (run === undefined || isDetached(run)) return this.onRoom()
     if (!run.open) return
-    const state = await this.#records.get(name)
+    const state = await this.#records.get(name).catch((error: unknown) => {
+      const loss = lossOf(error)
+      if (loss !== undefined) run.abort(loss)
+      throw error
+    })
     if (state === undefined || isTerminal(state))
       run.abort(withCode('CANCELLED', new Error('The task has ended')))
     else if (state.attempt !== run.attempt || (!state.started && state.status === 'working'))
@@ -343,7 +350,7 @@ export class TaskRunner {
 }
 
 /** Whether a run no longer has its task, although its handler may still run. */
-function hasLeft({ parked, signal }: TaskRun): boolean {
+function isDetached({ parked, signal }: TaskRun): boolean {
   return parked || signal.aborted
 }
 

@@ -1,6 +1,6 @@
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { onAbort } from '../../jsonrpc/on-abort.js'
-import { StoreError } from './task-records.js'
+import { StoreError, lossOf } from './task-records.js'
 
 /** Milliseconds between two attempts to write; they double up to the slowest. */
 const FIRST = 250
@@ -17,7 +17,7 @@ export class WriteRetries {
     this.#report = report
   }
 
-  /** Writes; while the store fails, tries again, and once more when the signal fires. */
+  /** Writes; while the store fails, tries again, and once more when the signal fires. Throws at once what `lossOf` finds. */
   async until<Value>(write: () => Promise<Value>, signal?: AbortSignal): Promise<Value> {
     try {
       return await write()
@@ -33,6 +33,7 @@ export class WriteRetries {
     write: () => Promise<Value>,
     signal: AbortSignal = this.#stopping,
   ): Promise<Value> {
+    throwLoss(error)
     const message = 'A task could not be stored; it is tried again'
     this.#report({ level: 'error', message, error: error.cause ?? error })
     for (let wait = FIRST; ; wait = Math.min(2 * wait, SLOWEST)) {
@@ -41,10 +42,17 @@ export class WriteRetries {
       try {
         return await write()
       } catch (again) {
+        throwLoss(again)
         if (last || !(again instanceof StoreError)) throw again
       }
     }
   }
+}
+
+/** Nothing is tried again if another process has taken the store over. */
+function throwLoss(error: unknown): void {
+  const loss = lossOf(error)
+  if (loss !== undefined) throw loss
 }
 
 /** Waits, but not beyond the moment when one of the signals fires. */

@@ -56,7 +56,7 @@ function checkArguments(
   given: Params,
 ): Record<string, string> {
   const problems: string[] = []
-  const values = Object.create(null) as Record<string, string> // an argument may be named __proto__
+  const values: [string, string][] = []
   for (const [argument, { required, values: allowed }] of Object.entries(declared)) {
     const value = Object.hasOwn(given, argument) ? given[argument] : undefined
     if (value === undefined) {
@@ -64,7 +64,7 @@ function checkArguments(
     } else if (typeof value !== 'string') problems.push(`${argument} must be a string`)
     else if (allowed !== undefined && !allowed.includes(value))
       problems.push(`${argument} must be one of ${allowed.join(', ')}`)
-    else values[argument] = value
+    else values.push([argument, value])
   }
   for (const argument of Object.keys(given))
     if (!Object.hasOwn(declared, argument))
@@ -74,7 +74,8 @@ function checkArguments(
       INVALID_PARAMS,
       `Invalid arguments for prompt ${name}: ${problems.slice(0, 20).join('; ')}`,
     )
-  return values
+  // Own properties, also of an argument that is named __proto__.
+  return Object.fromEntries(values)
 }
 
 /** What `build` returned, as a result: text is what the user says; a `GetPromptResult` is taken as it is. */

@@ -1,5 +1,5 @@
 import type { Principal } from '../../jsonrpc/channel.js'
-import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../../jsonrpc/errors.js'
+import { INTERNAL_ERROR, INVALID_PARAMS, RpcError, abortError } from '../../jsonrpc/errors.js'
 import { andThen } from '../../jsonrpc/hook.js'
 import { type Params, type Request, isObject, isThenable } from '../../jsonrpc/message.js'
 import { truncate } from '../../jsonrpc/truncate.js'
@@ -129,8 +129,8 @@ export function runTool(
   input: unknown,
   context: ToolContext,
 ): CallToolResult | Promise<CallToolResult> {
-  // It may have been cancelled while its arguments were validated.
-  if (!context.call.open) return { content: [] }
+  // It may have been cancelled while its arguments were validated, or an extension has waited: it has no result.
+  if (!context.call.open) throw abortError(context.call.signal.reason)
   const { definition, semaphore } = tool
   if (definition.timeout === undefined && semaphore === undefined)
     return runHandler(tool, input, context)

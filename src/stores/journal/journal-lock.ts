@@ -33,11 +33,11 @@ const STALE = 5000
 const TOUCH = 1000
 /** Milliseconds between two looks at the lock of a process elsewhere. */
 const LOOK = 50
-/** Milliseconds after which files are removed that are there while a lock is taken. */
+/** Temporary files older than this were left by processes killed while taking a lock, and are removed. */
 const LEFTOVER = 60_000
 
-/** The locks of this process. */
-const held = new Set<string>()
+/** The locks of this process, by their paths. */
+const held = new Map<string, JournalLock>()
 /** Locks of processes elsewhere as they were last seen, and since when they are so. */
 const seen = new Map<string, { readonly found: Found; readonly since: number }>()
 
@@ -80,7 +80,7 @@ export class JournalLock {
     this.#inode = fs.fstatSync(fd, { bigint: true }).ino
     this.takenOver = takenOver
     this.#reportLost = lost
-    held.add(this.#lock)
+    held.set(this.#lock, this)
     this.#timer = setInterval(() => this.#tick(), TOUCH)
     this.#timer.unref()
   }
@@ -124,17 +124,23 @@ export class JournalLock {
   /** To be called after something was written: the same, if the lock can have been taken meanwhile. */
   checkAgain(): void {
     if (this.#lost !== undefined || this.#isOverdue()) this.check()
+    touchOverdue()
   }
 
   release(): void {
     clearInterval(this.#timer)
-    held.delete(this.#lock)
+    if (held.get(this.#lock) === this) held.delete(this.#lock)
     try {
       this.#look()
     } finally {
       fs.closeSync(this.#fd)
     }
     if (this.#lost === undefined) fs.rmSync(this.#lock, { force: true })
+  }
+
+  /** Does what its timer does, if that has not run for long. */
+  touchIfOverdue(): void {
+    if (this.#lost === undefined && this.#isOverdue()) this.#tick()
   }
 
   /** Whether another process may soon take the lock, or may have taken it. */
@@ -201,7 +207,7 @@ function lockOf(path: string): string {
 }
 
 function isHeld(lock: string, found: Found): boolean {
-  return isForeign(found) ? isTouched(lock) : isAlive(lock, found)
+  return isForeign(found) ? watchUntilTouched(lock) : isAlive(lock, found)
 }
 
 function isAlive(lock: string, found: Found): boolean {
@@ -212,7 +218,7 @@ function isAlive(lock: string, found: Found): boolean {
  * Whether the lock of a process elsewhere is touched. It is compared with itself: the clock of its file system may be
  * another one. The first time, this waits until it has changed or is stale.
  */
-function isTouched(lock: string): boolean {
+function watchUntilTouched(lock: string): boolean {
   const isFirst = !seen.has(lock)
   for (;;) {
     const found = readLock(lock)
@@ -233,7 +239,7 @@ function isSame(one: Found, other: Found): boolean {
 
 /** Creates a lock; returns the file, or undefined if there is one. */
 function link(lock: string, takenOver: boolean): number | undefined {
-  const mine = besides(lock)
+  const mine = temporaryPath(lock)
   fs.writeFileSync(mine, takenOver ? `${thisProcess()} taken-over` : thisProcess(), { mode: 0o600 })
   const fd = fs.openSync(mine, 'r+')
   try {
@@ -250,7 +256,7 @@ function link(lock: string, takenOver: boolean): number | undefined {
   }
 }
 
-function besides(lock: string): string {
+function temporaryPath(lock: string): string {
   return `${lock}.${process.pid}.${crypto.randomUUID()}`
 }
 
@@ -271,7 +277,7 @@ function removeLeftovers(lock: string, now: number): void {
 /** Removes a lock that is stale. */
 function removeStale(lock: string, found: Found): void {
   // Another process may do the same, and may have taken the lock since: then it is put back.
-  const taken = besides(lock)
+  const taken = temporaryPath(lock)
   try {
     fs.renameSync(lock, taken)
   } catch (error) {
@@ -320,6 +326,12 @@ function nameOf(owner: Owner | undefined): string {
 /** Waits without returning to the event loop. */
 function pause(milliseconds: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
+  touchOverdue()
+}
+
+/** While one journal waits or is read, no timer runs: the locks of the others are touched here. */
+function touchOverdue(): void {
+  for (const lock of held.values()) lock.touchIfOverdue()
 }
 
 export function isCode(error: unknown, code: string): boolean {

@@ -54,7 +54,7 @@ export class JournalTaskStore implements TaskStore {
   readonly #path: string
   readonly #limits: MemoryTaskStoreOptions
   readonly #compactBytes: number
-  readonly #listeners = new Set<(name: string) => void>()
+  readonly #listeners = new Set<{ changed: (name: string) => void; missed: () => void }>()
   #opened: Opened | undefined
   #queue: Pending[] = []
   /** Resolves when the last change of a task is on the disk, or has failed. */
@@ -97,8 +97,10 @@ export class JournalTaskStore implements TaskStore {
     const memory = new MemoryTaskStore(this.#limits)
     memory.subscribe((name) => this.#changed(name))
     const path = realPath(this.#path)
-    const lost = (error: Error) =>
+    const lost = (error: Error) => {
       report?.({ level: 'error', message: 'The journal of tasks cannot be used any more', error })
+      for (const { missed } of this.#listeners) missed()
+    }
     const lock = JournalLock.take(path, lost)
     try {
       const tasks = new Map<string, ClaimedTask>()
@@ -165,9 +167,11 @@ export class JournalTaskStore implements TaskStore {
     this.#opened?.memory.release()
   }
 
-  subscribe(changed: (name: string) => void): () => void {
-    this.#listeners.add(changed)
-    return () => void this.#listeners.delete(changed)
+  /** Calls `missed` when another process has taken the journal over: then every method fails. */
+  subscribe(changed: (name: string) => void, missed: () => void = () => {}): () => void {
+    const listener = { changed, missed }
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
   }
 
   /** Receives the commands of `ccmcp tasks`. */
@@ -176,7 +180,7 @@ export class JournalTaskStore implements TaskStore {
   }
 
   #changed(name: string): void {
-    for (const listener of this.#listeners) listener(name)
+    for (const { changed } of this.#listeners) changed(name)
   }
 
   #use(): Opened {
