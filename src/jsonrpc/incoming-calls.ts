@@ -231,7 +231,7 @@ export class IncomingCalls implements CallHost, ResponseMemory {
 
   #refusal(request: Request): RpcError | undefined {
     const { maxInFlight = 10_000 } = this.#options
-    if (this.#open?.has(request.id) === true)
+    if (this.#open?.get(request.id)?.open === true)
       return new RpcError(
         INVALID_REQUEST,
         'Invalid Request: a request with this id is still in progress',
