@@ -412,16 +412,23 @@ describe('a session store', () => {
   })
 
   it('stores a session again while only a stream is open', async () => {
-    const sessions = new Remote()
-    const limits = { sessionIdleTimeout: 100 }
-    const { url } = await start(watched(), { sessionStore: sessions, limits })
-    const client = await InitializedSession.open(url, NEWEST)
-    const stream = await client.listen()
-    await stream.has('data:')
-    sessions.asked.length = 0
-    await until(() => expect(sessions.asked.length).toBeGreaterThan(3))
-    expect(new Set(sessions.asked)).toEqual(new Set(['set']))
-    stream.disconnect()
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] })
+    try {
+      const sessions = new Remote()
+      const limits = { sessionIdleTimeout: 60_000 }
+      const { url } = await start(watched(), { sessionStore: sessions, limits, keepAlive: 0 })
+      const client = await InitializedSession.open(url, NEWEST)
+      const stream = await client.listen()
+      await stream.has('data:')
+      sessions.asked.length = 0
+      for (let count = 1; count <= 4; count++) {
+        await vi.advanceTimersByTimeAsync(30_000)
+        await until(() => expect(sessions.asked).toEqual(Array(count).fill('set')))
+      }
+      stream.disconnect()
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('may throw, or return an invalid record', async () => {
