@@ -154,7 +154,10 @@ async function restartAll({ cluster, findings }: Fault): Promise<number> {
   for (const each of old) {
     // A process that does not end by itself is a problem.
     const ending = cluster.remove(each, 'SIGTERM')
-    await findings.settled('SIGTERM', ending).catch(() => cluster.remove(each, 'SIGKILL'))
+    await findings.settled('SIGTERM', ending).catch(() => {
+      process.stdout.write(`${each.output}\n`)
+      return cluster.remove(each, 'SIGKILL')
+    })
   }
   return performance.now()
 }

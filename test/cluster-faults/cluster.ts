@@ -27,6 +27,8 @@ export class ServerProcess {
   readonly #child: ChildProcess
   readonly exited: Promise<NodeJS.Signals | null>
   url = ''
+  /** The end of what it has written to stderr. */
+  output = ''
   isPaused = false
   /** That it is shutting down: it refuses new requests. */
   isEnding = false
@@ -35,6 +37,9 @@ export class ServerProcess {
     this.#child = child
     this.proxy = proxy
     this.exited = new Promise((resolve) => child.once('exit', (_, signal) => resolve(signal)))
+    child.stderr?.on('data', (chunk: Buffer) => {
+      this.output = (this.output + chunk.toString()).slice(-4000)
+    })
   }
 
   get isAlive(): boolean {
@@ -112,14 +117,13 @@ export class Cluster {
     })
     const started = new ServerProcess(child, proxy)
     this.processes.push(started)
-    let output = ''
-    child.stderr?.on('data', (chunk: Buffer) => (output = (output + chunk.toString()).slice(-4000)))
     child.once('close', (code, signal) => {
-      if (signal !== 'SIGKILL' && code !== 0) this.crashes.push(`exit code ${code}: ${output}`)
+      if (signal !== 'SIGKILL' && code !== 0)
+        this.crashes.push(`exit code ${code}: ${started.output}`)
     })
     started.url = await new Promise<string>((resolve, reject) => {
       child.stdout?.once('data', (line: Buffer) => resolve(line.toString().trim()))
-      child.once('close', () => reject(new Error(`a process has not started: ${output}`)))
+      child.once('close', () => reject(new Error(`a process has not started: ${started.output}`)))
     })
     return started
   }

@@ -103,7 +103,9 @@ const listening = await listen(server, {
   },
 })
 process.once('SIGTERM', async () => {
+  process.stderr.write('SIGTERM has arrived\n')
   await listening.close()
+  process.stderr.write('close() has resolved\n')
   process.removeAllListeners('disconnect')
   process.disconnect()
 })

@@ -412,16 +412,23 @@ describe('a session store', () => {
   })
 
   it('stores a session again while only a stream is open', async () => {
-    const sessions = new Remote()
-    const limits = { sessionIdleTimeout: 100 }
-    const { url } = await start(watched(), { sessionStore: sessions, limits })
-    const client = await InitializedSession.open(url, NEWEST)
-    const stream = await client.listen()
-    await stream.has('data:')
-    sessions.asked.length = 0
-    await until(() => expect(sessions.asked.length).toBeGreaterThan(3))
-    expect(new Set(sessions.asked)).toEqual(new Set(['set']))
-    stream.disconnect()
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] })
+    try {
+      const sessions = new Remote()
+      const limits = { sessionIdleTimeout: 60_000 }
+      const { url } = await start(watched(), { sessionStore: sessions, limits, keepAlive: 0 })
+      const client = await InitializedSession.open(url, NEWEST)
+      const stream = await client.listen()
+      await stream.has('data:')
+      sessions.asked.length = 0
+      for (let count = 1; count <= 4; count++) {
+        await vi.advanceTimersByTimeAsync(30_000)
+        await until(() => expect(sessions.asked).toEqual(Array(count).fill('set')))
+      }
+      stream.disconnect()
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('may throw, or return an invalid record', async () => {
@@ -592,6 +599,39 @@ describe('a session store', () => {
     await handler.close(0)
   })
 
+  it('may have a session that is restored slowly: each request continues where the last has ended', async () => {
+    const sessions = new MemorySessionStore()
+    const first = await start(watched(), { sessionStore: sessions })
+    const client = await InitializedSession.open(first.url, NEWEST)
+    for (let n = 0; n < 3; n++) await client.request('resources/subscribe', { uri: `note:${n}` })
+    await first.close()
+    const server = watched()
+    const served: string[] = []
+    server.use(async (call, next) => {
+      if (call.method === 'ping') return next()
+      await new Promise((resolve) =>
+        setTimeout(resolve, call.method === 'initialize' ? 8000 : 4000),
+      )
+      served.push(call.method)
+      return next()
+    })
+    const handler = httpHandler(server, { sessionStore: sessions, log: { write() {} } })
+    const statuses: number[] = []
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
+    try {
+      for (let attempt = 0; attempt < 3; attempt++) {
+        const answer = handler(pingOf(client))
+        for (let second = 0; second < 20; second++) await vi.advanceTimersByTimeAsync(1000)
+        statuses.push((await answer).status)
+      }
+    } finally {
+      vi.useRealTimers()
+    }
+    expect(statuses).toEqual([503, 503, 200])
+    expect(served).toEqual(['initialize', ...Array<string>(3).fill('resources/subscribe')])
+    await handler.close(0)
+  })
+
   it('gets a session in use again, to renew its time to live', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
@@ -661,6 +701,29 @@ describe('a new session', () => {
       body: message('ping', undefined, 2),
     })
     expect([moved.status, second.sessions]).toEqual([200, 1])
+  })
+
+  it('is not deleted while "initialize" is in progress', async () => {
+    const sessions = new MemorySessionStore()
+    const server = watched()
+    const waiting: (() => void)[] = []
+    server.use(async (call, next) => {
+      if (call.method === 'initialize') await new Promise<void>((resolve) => waiting.push(resolve))
+      return next()
+    })
+    const deleted = vi.spyOn(sessions, 'delete')
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    try {
+      const first = await start(server, { sessionStore: sessions })
+      const answer = initialize(first.url)
+      await vi.waitUntil(() => waiting.length === 1, 60_000)
+      await vi.advanceTimersByTimeAsync(120_000)
+      for (const go of waiting) go()
+      expect((await answer).status).toBe(200)
+      expect([sessions.size, deleted.mock.calls]).toEqual([1, []])
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('gets its response also if the store fails', async () => {
@@ -1045,6 +1108,73 @@ describe('closing', () => {
     await InitializedSession.open(second.url, NEWEST)
     await second.close(50)
   })
+
+  it('refuses requests whose sessions are being restored, and waits for the calls of others', async () => {
+    const sessions = new MemorySessionStore()
+    const first = await start(watched(), { sessionStore: sessions })
+    const slow = await InitializedSession.open(first.url, NEWEST)
+    await first.close()
+    const { server, gate } = servedOverHttp()
+    let restoring = false
+    server.use(async (call, next) => {
+      if (restoring && call.method === 'initialize') await gate.wait('initialize', call.signal)
+      return next()
+    })
+    const second = await start(server, { sessionStore: sessions, log: { write() {} } })
+    const other = await InitializedSession.open(second.url, NEWEST)
+    const params = { name: 'steps', arguments: { gate: 'a' }, _meta: { progressToken: 'p' } }
+    const call = await other.stream('tools/call', params)
+    await call.has('"progress":1')
+    restoring = true
+    const wait = vi.spyOn(gate, 'wait')
+    const waiting = slow.at(second.url).request('ping')
+    await until(() => expect(wait).toHaveBeenCalled())
+    const closed = second.close(60_000)
+    const refused = await waiting
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5'])
+    expect(refused.json).toMatchObject({ id: 100, error: { code: -32603 } })
+    expect(refused.text).toContain('shutting down')
+    gate.open('initialize')
+    gate.open('a')
+    await call.has('passed a')
+    await closed
+    expect(sessions.size).toBe(2)
+  })
+
+  it.each(['get', 'initialize', 'resources/subscribe'])(
+    'does not wait for sessions whose "%s" never ends',
+    async (stuck) => {
+      const sessions = new MemorySessionStore()
+      const first = await start(watched(), { sessionStore: sessions })
+      const client = await InitializedSession.open(first.url, NEWEST)
+      await client.request('resources/subscribe', { uri: 'note:it' })
+      await first.close()
+      const server = watched()
+      let reached = false
+      const forever = () => {
+        reached = true
+        return new Promise<never>(() => {})
+      }
+      server.use((call, next) => (call.method === stuck ? forever() : next()))
+      const sessionStore: SessionStore = {
+        get: (name) => (stuck === 'get' ? forever() : sessions.get(name)),
+        set: (...record) => sessions.set(...record),
+        delete: (...ended) => sessions.delete(...ended),
+        inProcess: true,
+      }
+      const handler = httpHandler(server, { sessionStore, log: { write() {} } })
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+      try {
+        const asked = handler(pingOf(client))
+        await vi.waitUntil(() => reached, 60_000)
+        await handler.close(60_000)
+        const { status } = await asked
+        expect([status, vi.getTimerCount()]).toEqual([503, 0])
+      } finally {
+        vi.useRealTimers()
+      }
+    },
+  )
 
   it('leaves sessions that a fetch handler can restore', async () => {
     const sessions = new MemorySessionStore()

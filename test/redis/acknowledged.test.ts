@@ -4,7 +4,7 @@ import { rateLimit } from '../../examples/middleware/rate-limit.mjs'
 import { type Server, createServer, resource } from '../../src/index.js'
 import { redis as redisStores } from '../../src/redis.js'
 import type { SessionRecord } from '../../src/http.js'
-import { type Answer, InitializedSession, message } from '../http/caller.js'
+import { type Answer, InitializedSession, POST, message, send } from '../http/caller.js'
 import { Cluster, KEY } from './cluster.js'
 import { commanding, hasRedis, newPrefix, sharedServer } from './redis-server.js'
 
@@ -127,6 +127,22 @@ describe.skipIf(!hasRedis)('what was acknowledged', () => {
     expect(await stored(client)).toEqual(subscriptions)
   })
 
+  it('is there if the process that took over has asynchronous middleware', async () => {
+    newCluster()
+    const server = notes()
+    server.use(async (_call, next) => next())
+    const a = await cluster.start(notes())
+    const b = await cluster.start(server)
+    const client = await InitializedSession.open(a.url, NEWEST)
+    const subscriptions = Array.from({ length: 6 }, (_, n) => `note://${n}`)
+    for (const uri of subscriptions) isAcknowledged(await subscribe(client, uri))
+    await a.close()
+    expect((await client.at(b.url).request('ping')).status).toBe(200)
+    expect(await stored(client)).toEqual(subscriptions)
+    await toldOf(client.at(b.url), server, subscriptions)
+    expect(await stored(client)).toEqual(subscriptions)
+  })
+
   it('is released with its process before it is restored completely', async () => {
     newCluster()
     const failing = notes()
@@ -221,6 +237,20 @@ describe.skipIf(!hasRedis)('what was acknowledged', () => {
     const texts = (await Promise.all(answers)).map(({ text }) => text)
     expect(texts.filter((text) => text.includes('result'))).toHaveLength(9)
     expect(await stored(client)).toHaveLength(9)
+  })
+
+  it('does not include a session that could not be stored', async () => {
+    newCluster()
+    const stores = ownStores()
+    const a = await cluster.start(notes(), { stores })
+    vi.spyOn(stores.sessions, 'set').mockRejectedValueOnce(new Error('OOM command not allowed'))
+    const clientInfo = { name: 'test', version: '1' }
+    const params = { protocolVersion: NEWEST, capabilities: {}, clientInfo }
+    const body = message('initialize', params, 7)
+    const answer = await send(a.url, { headers: POST, body })
+    isUnavailable(answer)
+    expect(answer.json).toMatchObject({ id: 7, error: { code: -32603 } })
+    expect(a.sessions).toBe(0)
   })
 
   it('was stored, also if an overlapping change was stored and this one was not', async () => {

@@ -179,6 +179,33 @@ describe.skipIf(!hasRedis)('processes that own sessions', () => {
     await until(() => expect(events).toEqual(['aborted']))
   })
 
+  it('whose lease has lapsed keep a session whose "initialize" is in progress', async () => {
+    cluster = new Cluster(redis.url, newPrefix())
+    const { server, gate } = observed('a')
+    let held = 0
+    server.use(async (call, next) => {
+      if (call.method === 'initialize' && held++ === 0) await gate.wait('initialize')
+      return next()
+    })
+    const options = { prefix: cluster.prefix, address: '127.0.0.1', key: KEY, lease: 600 }
+    const stores = redisStores(createClient({ url: redis.url }), options)
+    const { ownership } = stores.sessions
+    if (ownership === undefined) throw new Error('sessions are not shared')
+    const confirm = vi.spyOn(ownership, 'confirm')
+    const a = await cluster.start(server, { stores })
+    const opening = InitializedSession.open(a.url, NEWEST)
+    await until(() => expect(held).toBe(1))
+    // Confirmed after the first one.
+    const { session } = await InitializedSession.open(a.url, NEWEST)
+    await commanding(redis.url, (command) =>
+      command('DEL', `{${cluster.prefix}}:p:${ownership.process}`),
+    )
+    await until(() => expect(confirm).toHaveBeenCalledWith(session.slice(0, -20), 0))
+    await Promise.all(confirm.mock.results.map(({ value }) => value as Promise<unknown>))
+    gate.open('initialize')
+    expect(await ask(await opening, a.url)).toMatchObject(said('a'))
+  })
+
   it('are not disturbed by an endpoint that fails to start with the same stores', async () => {
     cluster = new Cluster(redis.url, newPrefix())
     const { server, events } = observed('a')

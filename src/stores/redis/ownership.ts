@@ -55,7 +55,7 @@ export class RedisOwnership implements SessionOwnership {
   /** By the clock of this process, when its lease ends. */
   #until = 0
   #renewing: Promise<boolean> | undefined
-  /** Whether the last renewal has failed. It may have been executed all the same, or may be later. */
+  /** Whether the last renewal has failed. Redis may have executed it nevertheless, or may still do so. */
   #failed = false
   #timer: ReturnType<typeof setTimeout> | undefined
   #closed = false

@@ -7,8 +7,9 @@ import { type Script, whole } from './script.js'
 
 /*
  * A session is a hash: `g` generation, `s` state, `n` the generation and sequence of the last `set`, `o` the process that
- * owns it; or after its end only `d`, so that a late `set` does not revive it. It always has a time to live. A late `set`
- * changes neither a newer state nor, within a generation, the owner: it may have released the session since.
+ * owns it; or after its end only `d`, so that a late `set` does not revive it. It always has a time to live. A `set` that
+ * arrives late overwrites neither a newer state nor, within its generation, the owner: the process may have released the
+ * session since.
  */
 
 const SET: Script = {

@@ -17,15 +17,14 @@ import { hasRequestMeta } from '../../protocol/revisions/request-meta.js'
 import type { AdmittedRequest, MessageHandler } from './admitted-request.js'
 import type { Authenticator } from './authenticator.js'
 import { PREFLIGHT, corsHeaders } from './cors.js'
-import { FORWARDED } from './forwarding.js'
 import { type GuardOptions, Guards, checkAccept, checkBody, tooLarge } from './guards.js'
 import type { HeaderList, HttpContext, UnreadBody } from './http-context.js'
 import {
   HttpErrorResponse,
   JSON_TYPE,
   methodNotAllowed,
-  misdirected,
   refuse,
+  shuttingDown,
   unavailable,
 } from './http-error-response.js'
 import { OpenResponses, type OpenResponsesOptions } from './open-responses.js'
@@ -171,12 +170,7 @@ export class Endpoint {
     { context, headers }: Pick<AdmittedRequest, 'context' | 'headers'>,
     id?: Id,
   ): void {
-    // The process that has passed it on finds the one that takes over the session.
-    const isForwarded = context.header(FORWARDED) !== undefined
-    const error = isForwarded
-      ? misdirected(headers)
-      : unavailable('the server is shutting down', headers)
-    this.#refuse(context, error, id)
+    this.#refuse(context, shuttingDown(context, headers), id)
   }
 
   readonly #fail = (context: HttpContext, error: unknown): void => {

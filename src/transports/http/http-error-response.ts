@@ -1,6 +1,7 @@
 import { INTERNAL_ERROR, INVALID_REQUEST, RpcError } from '../../jsonrpc/errors.js'
 import { type Id, type UnreadableId, encodeError } from '../../jsonrpc/message.js'
 import { truncate } from '../../jsonrpc/truncate.js'
+import { FORWARDED } from './forwarding.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 
 /** 421 Misdirected Request: the process that a request was passed on to does not serve it. */
@@ -61,6 +62,13 @@ export function misdirected(headers: HeaderList): HttpErrorResponse {
     'Misdirected Request: this process does not have the session, or does not share the key of the sender',
     headers,
   )
+}
+
+/** To a request that is not served because this process is shutting down. */
+export function shuttingDown(context: HttpContext, headers: HeaderList): HttpErrorResponse {
+  // The process that has passed it on finds the one that takes over the session.
+  const isForwarded = context.header(FORWARDED) !== undefined
+  return isForwarded ? misdirected(headers) : unavailable('the server is shutting down', headers)
 }
 
 export function methodNotAllowed(

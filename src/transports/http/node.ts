@@ -119,7 +119,7 @@ export class NodeServer {
    */
   async closed(deadline: number): Promise<void> {
     this.beginClosing()
-    // After that, requests that have arrived are read; otherwise their connections would be idle, and reset.
+    // Two turns, in which requests that have arrived are read: otherwise their connections would count as idle, and be reset.
     for (let turns = 0; turns < 2; turns++) await new Promise(setImmediate)
     await new Promise<void>((resolve) => {
       const closeUnused = () => {

@@ -45,9 +45,10 @@ export class SessionPersistence {
     this.#queued.delete(session)
     const { name, generation } = session
     const secret = await this.#secret(session.id)
-    const sequence = session.state.changes
+    const sequence = session.state.changeCount
     const state = stateOf(session, secret)
-    if (this.#deleted.has(session)) return false
+    // Nothing is stored before `initialize` has a result.
+    if (this.#deleted.has(session) || session.protocolVersion === undefined) return false
     if (state === undefined) {
       await this.#store.delete(name, this.#ttl, generation)
       return true
@@ -59,7 +60,7 @@ export class SessionPersistence {
       this.#supersede(session)
       return false
     }
-    session.storedChanges = sequence
+    session.storedChangeCount = sequence
     return true
   }
 
@@ -131,7 +132,7 @@ export class SessionPersistence {
 /** What is stored of a session; undefined where it cannot be restored from that. */
 function stateOf(session: HttpSession, secret: string): object | undefined {
   const { owner, protocolVersion, capabilities, state } = session
-  if (protocolVersion === undefined || !state.complete) return undefined
+  if (!state.complete) return undefined
   const { initialize, messages } = state
   return { owner, secret, initialize, protocolVersion, capabilities, messages }
 }

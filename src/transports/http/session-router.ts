@@ -3,6 +3,7 @@ import type { Channel } from '../../jsonrpc/channel.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import type { Id, Message, Request } from '../../jsonrpc/message.js'
 import { estimateMemory } from '../../jsonrpc/budget.js'
+import { ignore } from '../../jsonrpc/hook.js'
 import { defaultHttpRevision, handshakeRevision } from '../../protocol/revisions/index.js'
 import type { EventStore } from '../../stores/event-store.js'
 import type { SessionStore } from '../../stores/session-store.js'
@@ -12,11 +13,13 @@ import { type ForwardedBody, Forwarder } from './forwarder.js'
 import { FORWARDED } from './forwarding.js'
 import { parseEventId } from './resumable-stream.js'
 import { accepts } from './guards.js'
+import { inTime } from './in-time.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 import {
   HttpErrorResponse,
   misdirected,
   notAcceptable,
+  shuttingDown,
   unavailable,
   unknownSession,
   unsupportedVersion,
@@ -196,7 +199,9 @@ export class SessionRouter {
     const { request, id, serve, body } = search
     const { context, principal, headers } = request
     const decide = (found: Found) => {
-      if (found === 'unavailable')
+      if (this.#sessions.closing.aborted)
+        this.#responder.refuse(context, shuttingDown(context, headers), body?.id)
+      else if (found === 'unavailable')
         this.#responder.refuse(context, unavailable(UNRESTORED, headers), body?.id)
       else if (found === undefined || found instanceof HttpSession) serve(found)
       else this.#passOn(search, found)
@@ -219,7 +224,7 @@ export class SessionRouter {
     const { context, principal, headers } = request
     const { pending } = this.#options.budgets.of(principal?.id)
     if (pending.full) {
-      this.#responder.refuse(context, unavailable('too many open requests', headers))
+      this.#responder.refuse(context, unavailable('too many open requests', headers), body?.id)
       return undefined
     }
     const held = estimateMemory(body?.text ?? '')
@@ -280,7 +285,7 @@ export class SessionRouter {
     const release = this.#charge(search)
     if (release === undefined) return
     const wait = Math.min(MAX_RETRY_INTERVAL, RETRY_INTERVAL + (now - since) / 4)
-    await new Promise((resolve) => setTimeout(resolve, wait))
+    await inTime(wait, this.#sessions.closing, new Promise(ignore))
     release()
     this.#find({ ...search, since })
   }
@@ -317,8 +322,9 @@ export class SessionRouter {
   }
 
   #initialize({ context, principal, headers }: AdmittedRequest, message: Request): void {
+    const { id: requestId } = message
     const refuse = (reason: string) =>
-      this.#responder.refuse(context, unavailable(reason, headers), message.id)
+      this.#responder.refuse(context, unavailable(reason, headers), requestId)
     if (this.#responder.full(principal)) return refuse('too many open requests')
     const owner = principal?.id
     const initialize = initializeOf(message.params)
@@ -332,7 +338,10 @@ export class SessionRouter {
       principal,
       headers,
       challenge: this.#responder.challenge,
-      fail: this.#responder.fail,
+      fail: (_, error) =>
+        error instanceof HttpErrorResponse
+          ? this.#responder.refuse(context, error, requestId)
+          : this.#responder.fail(context, error),
       initialized: (response) => {
         const idHeader: HeaderList = ['Mcp-Session-Id', session.id]
         if (response !== undefined && session.begin(response))

@@ -42,7 +42,7 @@ export class SessionState {
   /** The stored values of a parameter, by method. */
   readonly #values = new Map<string, { param: string; values: Set<string> }>()
   #size = 0
-  #changes = 0
+  #changeCount = 0
   #complete = true
 
   /** `initialize` comes from `initializeOf`. Subscriptions count against the budget. */
@@ -69,8 +69,8 @@ export class SessionState {
   }
 
   /** How many changes were applied. */
-  get changes(): number {
-    return this.#changes
+  get changeCount(): number {
+    return this.#changeCount
   }
 
   /** Takes the characters that changes need at most, until they are applied or released; undefined where they do not fit. */
@@ -88,7 +88,7 @@ export class SessionState {
     this.release(reserved ?? 0)
     const isReserved = reserved !== undefined
     const applied = changes.filter((change) => this.#complete && this.#applyOne(change, isReserved))
-    this.#changes += applied.length
+    this.#changeCount += applied.length
     return applied.length > 0
   }
 
@@ -99,7 +99,7 @@ export class SessionState {
       const { method, value, keep } = change
       if (this.#values.get(method)?.values.delete(value) !== true) continue
       if (keep === 'each') this.#shrink(sizeOf(value))
-      this.#changes++
+      this.#changeCount++
     }
   }
 

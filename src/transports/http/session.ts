@@ -58,8 +58,8 @@ export interface RestorableState {
 }
 
 /**
- * What became of a session that is restored: `refused` where the server would now respond to `initialize` differently,
- * `failed` where that does not succeed at the moment, `incomplete` where later messages are to be repeated.
+ * What became of a session that is restored. `refused`: the server would now respond to `initialize` differently;
+ * `failed`: `initialize` cannot be served at present; `incomplete`: some messages after it must still be repeated.
  */
 export type Restored = 'restored' | 'refused' | 'failed' | 'incomplete'
 
@@ -101,7 +101,7 @@ export class HttpSession implements Channel, SessionPort {
   /** The term of this process in which it certainly belonged to it, where several processes serve sessions. */
   term: number | undefined
   /** How many changes of the state are stored. */
-  storedChanges = 0
+  storedChangeCount = 0
   /** False while messages of the stored state must be repeated: until then, the session serves no request. */
   restored = true
   /** How many of these messages were repeated. */
@@ -180,6 +180,7 @@ export class HttpSession implements Channel, SessionPort {
   /** Restores a stored session. */
   async restore(stored: RestorableState, principal: Principal | undefined): Promise<Restored> {
     this.restored = false
+    const end = Date.now() + RESTORING_TIME
     const response = await this.#repeat(stored.initialize, principal)
     if (response === undefined) return 'failed'
     if (response.error !== undefined) {
@@ -194,12 +195,14 @@ export class HttpSession implements Channel, SessionPort {
       return 'refused'
     // As a whole and first: whatever of it is stored again is complete.
     for (const frame of stored.messages) this.state.apply(this.#changesOf(frame))
-    return this.state.complete ? this.continueRestoring(principal) : 'failed'
+    return this.state.complete ? this.continueRestoring(principal, end) : 'failed'
   }
 
   /** Repeats the messages of the stored state, from the one that has failed. */
-  async continueRestoring(principal: Principal | undefined): Promise<Restored> {
-    const end = Date.now() + RESTORING_TIME
+  async continueRestoring(
+    principal: Principal | undefined,
+    end = Date.now() + RESTORING_TIME,
+  ): Promise<Restored> {
     for (const frame of this.state.messages.slice(this.#repeated)) {
       if (Date.now() > end) return 'incomplete'
       const { kind } = parseMessage(frame)
@@ -299,11 +302,12 @@ export class HttpSession implements Channel, SessionPort {
 
   /** Resolves with whether all changes until now are stored; undefined where they are already. */
   #stored(): Promise<boolean> | undefined {
-    const { changes } = this.state
-    if (changes === this.storedChanges || this.#protocolVersion === undefined) return undefined
+    const { changeCount } = this.state
+    if (changeCount === this.storedChangeCount || this.#protocolVersion === undefined)
+      return undefined
     return this.#settings
       .stateChanged(this)
-      .then((stored) => stored && this.storedChanges >= changes)
+      .then((stored) => stored && this.storedChangeCount >= changeCount)
   }
 
   /** Apart from `post`, so that its closure does not retain the message. */
@@ -413,7 +417,7 @@ function refuseTooLarge(exchange: PostExchange, kind: Message['kind'], ids: read
   const advice = isBatch ? 'Nothing of this batch was executed' : 'Unsubscribe from some'
   const error = new RpcError(
     INTERNAL_ERROR,
-    `Too many subscriptions: those of a session are stored, in at most ${MAX_CHARACTERS} characters and within the memory limit of the server. ${advice}`,
+    `Too many subscriptions: at most ${MAX_CHARACTERS} characters of them are stored per session, within the memory limit of the server. ${advice}`,
   )
   const frames = ids.map((id) => encodeError(id, error, 'omitted'))
   const [id] = ids

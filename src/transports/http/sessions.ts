@@ -9,6 +9,7 @@ import { nextGeneration, sessionNameOf } from './session-id.js'
 import { SessionPersistence, type StoredSession } from './session-persistence.js'
 import { type HttpSession, type Restored, type SessionFacts, initializeBytes } from './session.js'
 import { withTimeout } from '../../jsonrpc/deadline.js'
+import { inTime } from './in-time.js'
 import { unref } from '../../runtime.js'
 
 export interface SessionsOptions {
@@ -57,7 +58,10 @@ export class Sessions {
   #timer: ReturnType<typeof setInterval> | undefined
   /** Until then no session can be evicted. */
   #fullUntil = 0
-  #closed = false
+  /** Fires when `close` is called: requests that wait for their sessions are refused. */
+  readonly #closing = new AbortController()
+  /** Fires when nothing waits for the store any more. */
+  readonly #closed = new AbortController()
 
   constructor(options: SessionsOptions) {
     this.#options = options
@@ -78,6 +82,11 @@ export class Sessions {
     return this.#ownership !== undefined
   }
 
+  /** Fires when `close` is called. */
+  get closing(): AbortSignal {
+    return this.#closing.signal
+  }
+
   get size(): number {
     return this.#all.size
   }
@@ -88,6 +97,7 @@ export class Sessions {
 
   /** The session with this id, where it belongs to the principal. */
   find(id: string, principal: Principal | undefined): Found | Promise<Found> {
+    if (this.closing.aborted) return 'unavailable'
     const session = this.#all.get(id)
     if (session === undefined) return this.#findStored(id, principal)
     if (session.owner !== principal?.id) return undefined
@@ -111,7 +121,7 @@ export class Sessions {
   /** Whether one more session with this memory fits, after evicting an idle one where necessary. */
   makeRoom(owner: string | undefined, bytes: number): boolean {
     const { budgets, max, others } = this.#options
-    if (this.#closed) return false
+    if (this.closing.aborted) return false
     const { retained } = budgets.of(owner)
     if (this.#all.size + others() < max && retained.fits(bytes)) return true
     // Not for each request: the search visits every session.
@@ -174,7 +184,7 @@ export class Sessions {
 
   /** Ends a session; resolves in time also where the store does not. */
   async endInTime(session: HttpSession): Promise<boolean> {
-    const ended = await withTimeout(STORE_TIMEOUT, this.end(session))
+    const ended = await inTime(STORE_TIMEOUT, this.#closed.signal, this.end(session))
     if (ended === 'late')
       this.#options.report({
         level: 'error',
@@ -185,21 +195,23 @@ export class Sessions {
 
   /** Waits for the calls of each session, then ends it in this process; it stays in the store, for other processes. */
   async close(deadline: number): Promise<void> {
+    this.#closing.abort()
     const end = Date.now() + deadline
     const left = () => Math.max(0, end - Date.now())
     await Promise.all([
       ...Array.from(this.#all.values(), (session) => this.#handOver(session, left)),
       ...Array.from(this.#retired, (session) => session.drain(left())),
     ])
-    this.#closed = true
     for (const session of [...this.#all.values(), ...this.#retired]) this.#leave(session)
     if (this.#persistence !== undefined) await withTimeout(left(), this.#persistence.settled())
+    this.#closed.abort()
     if (this.#ownership !== undefined)
       await withTimeout(Math.max(left(), RELEASE_TIMEOUT), this.#ownership.close())
   }
 
   async #handOver(session: HttpSession, left: () => number): Promise<void> {
-    await session.drain(left())
+    // One that is being restored has no calls.
+    if (session.restored) await session.drain(left())
     this.#leave(session)
     await this.#ownership?.release(session, left())
   }
@@ -283,7 +295,8 @@ export class Sessions {
   /** Looks for sessions that other processes have taken over while this one had no lease. */
   async #confirmAll(): Promise<void> {
     for (const session of this.#all.values()) {
-      if (this.#ownership?.has(session) !== false) continue
+      const isInitialized = session.protocolVersion !== undefined
+      if (!isInitialized || this.#ownership?.has(session) !== false) continue
       const confirmed = await this.#ownership?.confirm(session).catch(() => 'unavailable')
       if (confirmed === 'lost') this.#retire(session)
     }
@@ -320,7 +333,8 @@ export class Sessions {
   async #inTime(restored: Promise<Found>): Promise<Found> {
     const { report } = this.#options
     try {
-      const found = await withTimeout(STORE_TIMEOUT, restored)
+      const found = await inTime(STORE_TIMEOUT, this.closing, restored)
+      if (found === 'aborted') return 'unavailable'
       if (found !== 'late') return found
       const message = `A session was not restored within ${STORE_TIMEOUT} ms`
       report({ level: 'error', message })
@@ -352,7 +366,9 @@ export class Sessions {
     claim?: SessionClaim,
   ): Promise<Found | 'claimed'> {
     // A late result is not used: by then the session may have been restored and ended.
-    const stored = reading instanceof Promise ? await withTimeout(STORE_TIMEOUT, reading) : reading
+    const stored =
+      reading instanceof Promise ? await inTime(STORE_TIMEOUT, this.closing, reading) : reading
+    if (stored === 'aborted') return 'unavailable'
     if (stored === 'late') throw new Error(`"get" did not resolve within ${STORE_TIMEOUT} ms`)
     if (stored === undefined || stored.owner !== principal?.id) return undefined
     if (!(await persistence.matches(id, stored))) return undefined
@@ -370,9 +386,9 @@ export class Sessions {
     return this.#addRestored(session, session.continueRestoring(principal))
   }
 
-  /** Adds a session that is restored. One that is so in part is kept, too: the next request continues, with what has failed. */
+  /** Adds a restored session. One that is only partly restored is kept too: the next request continues at the message that failed. */
   async #addRestored(session: HttpSession, restoring: Promise<Restored>): Promise<Found> {
-    const restored = await withTimeout(STORE_TIMEOUT, restoring)
+    const restored = await inTime(STORE_TIMEOUT, this.closing, restoring)
     if (restored === 'late') {
       await this.#abandon(session)
       throw new Error(`"initialize" or a message after it got no response in ${STORE_TIMEOUT} ms`)
@@ -383,7 +399,8 @@ export class Sessions {
       return undefined
     }
     const added = this.#all.get(session.id)
-    if (restored === 'failed' || session.closed || this.#mayNotAdd(session, added)) {
+    const isUnserved = restored === 'failed' || restored === 'aborted'
+    if (isUnserved || session.closed || this.#mayNotAdd(session, added)) {
       await this.#abandon(session)
       return added !== session && added?.restored === true ? added : 'unavailable'
     }
@@ -394,16 +411,16 @@ export class Sessions {
     return session
   }
 
-  /** Again: other sessions may have been added in the meantime. */
+  /** Checked again after restoring: meanwhile a session with this id, or too many others, may have been added. */
   #mayNotAdd(session: HttpSession, added: HttpSession | undefined): boolean {
     if (added !== undefined) return added !== session
-    return this.#closed || !this.makeRoom(session.owner, 0)
+    return !this.makeRoom(session.owner, 0)
   }
 
   /** Lets any process restore a session again. */
   async #abandon(session: HttpSession): Promise<void> {
     this.#leave(session)
-    if (!this.#closed) await this.#ownership?.release(session, RELEASE_TIMEOUT)
+    if (!this.#closed.signal.aborted) await this.#ownership?.release(session, RELEASE_TIMEOUT)
   }
 }
 
