@@ -118,6 +118,9 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
       .poll(() => page.locator('#rows').getAttribute('aria-activedescendant'))
       .toBe('rows-2')
     await page.keyboard.press('r')
+    await expect
+      .poll(() => page.locator('#rows').getAttribute('aria-activedescendant'))
+      .toBe('rows-1')
     await expect.poll(() => page.locator('.facts').textContent()).toContain('request')
     await page.locator('#rows').focus()
     await page.keyboard.press('Enter')

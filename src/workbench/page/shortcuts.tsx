@@ -1,6 +1,6 @@
 import { useEffect } from 'preact/hooks'
 import { PANELS } from './link.js'
-import { applyFilter, capture, detail, panel, select, selectFinding, tail } from './state.js'
+import { applyFilter, capture, panel, selectFinding, selectPeer, tail } from './state.js'
 import { nextTheme } from './theme.js'
 
 /** The id of the list of keys. */
@@ -54,17 +54,12 @@ function run(key: string): boolean {
   else if (key === '/') document.getElementById('filter')?.focus()
   else if (key === 'n') void selectFinding(1)
   else if (key === 'p') void selectFinding(-1)
-  else if (key === 'r') selectPeer()
+  else if (key === 'r') void selectPeer()
   else if (key === 'f') tail.value = capture.value.phase === 'following' && !tail.value
   else if (key === 't') nextTheme()
   else if (key === '?') list()?.showModal()
   else return false
   return true
-}
-
-function selectPeer(): void {
-  const peer = detail.value?.peer
-  if (peer !== undefined) void select(peer.index)
 }
 
 function list(): HTMLDialogElement | null {

@@ -164,6 +164,14 @@ export async function select(row: number, bytes?: ByteRange, position?: number):
   setRange(bytes)
 }
 
+/** From a request to its response, and back. The details of the selected row may still be loading. */
+export async function selectPeer(): Promise<void> {
+  const row = selected.value?.row
+  if (row === undefined) return
+  const shown = detail.value?.row.index === row ? detail.value : await readFrame(row)
+  if (selected.value?.row === row && shown?.peer !== undefined) await select(shown.peer.index)
+}
+
 async function readFrame(row: number): Promise<FrameDetail | undefined> {
   try {
     return await engine.call('frame', row)
