@@ -160,7 +160,7 @@ describe.skipIf(!hasRedis)('processes that own sessions', () => {
     const { a, b, client, call, gate, events } = await takenOver()
     const closing = a.close(deadline)
     for (let count = 0; count < 5; count++)
-      expect(await ask(client, b.url)).toMatchObject(said('b'))
+      await until(async () => expect(await ask(client, b.url)).toMatchObject(said('b')))
     gate.open('wait')
     await closing
     expect(events).toEqual(expected)
