@@ -260,14 +260,12 @@ export class IncomingCalls implements CallHost, ResponseMemory {
       result = this.#options.onRequest(call)
       later = isThenable(result)
     } catch (error) {
-      this.#release(call)
-      this.#fail(call, error)
+      this.#threw(call, error)
       return this.#end(call)
     }
     // The hot path: without a promise the response is sent before the next message is read, without bookkeeping.
     if (!later) {
-      this.#release(call)
-      this.#respond(call, result)
+      this.#returned(call, result)
       return this.#end(call)
     }
     this.#charge(call)
@@ -276,15 +274,8 @@ export class IncomingCalls implements CallHost, ResponseMemory {
       this.#register(call)
     }
     Promise.resolve(result)
-      .then((value) => {
-        // Before the response, which needs memory of its own in a batch.
-        this.#release(call)
-        this.#respond(call, value)
-      })
-      .catch((error: unknown) => {
-        this.#release(call)
-        this.#fail(call, error)
-      })
+      .then((value) => this.#returned(call, value))
+      .catch((error: unknown) => this.#threw(call, error))
       .finally(() => {
         this.#setRunning(call, false)
         this.#end(call)
@@ -309,6 +300,17 @@ export class IncomingCalls implements CallHost, ResponseMemory {
     const waiting = this.#idle
     this.#idle = []
     for (const resolve of waiting) resolve()
+  }
+
+  /** The memory of a call is released before its response, which needs memory of its own in a batch. */
+  #returned(call: IncomingRequest, result: unknown): void {
+    this.#release(call)
+    this.#respond(call, result)
+  }
+
+  #threw(call: IncomingRequest, error: unknown): void {
+    this.#release(call)
+    this.#fail(call, error)
   }
 
   #respond(call: IncomingRequest, result: unknown): void {
