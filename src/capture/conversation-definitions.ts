@@ -22,6 +22,10 @@ const CHANGED: ReadonlyMap<string | undefined, readonly Kind[]> = new Map([
   ['notifications/prompts/list_changed', ['prompts']],
   ['notifications/resources/list_changed', ['resources', 'resourceTemplates']],
 ])
+
+/** Whether the result of a method has definitions. */
+export const isListMethod = (method: string | undefined) => BY_METHOD.has(method ?? '')
+
 /** Lists of a conversation, and of all exchanges without a session, whose next page may follow. */
 const MAX_OPEN = 8
 const MAX_OPEN_ELSEWHERE = 100
@@ -59,7 +63,10 @@ class OpenLists {
     this.#lists = [...this.#lists.slice(1 - this.#max), open]
   }
 
-  /** Removes the last list that has returned a cursor. `isOneClient`: otherwise, several must have the same pages. */
+  /**
+   * Removes and returns the last list that ended with this cursor. Unless `isOneClient`, all lists that ended with it must
+   * have the same pages.
+   */
   take(kind: Kind, cursor: string | undefined, isOneClient: boolean): Listing | undefined {
     const found = this.#lists.filter((each) => each.kind === kind && each.cursor === cursor)
     const last = found.at(-1)
@@ -75,7 +82,7 @@ class OpenLists {
   }
 }
 
-/** Equal pages are the same. */
+/** `Pages` keeps equal pages as one object. */
 function isEqual(one: Listing, other: Listing): boolean {
   return (
     one.pages.length === other.pages.length &&
@@ -95,7 +102,7 @@ export class SharedDefinitions {
     this.view = view
   }
 
-  /** Something was not recorded. */
+  /** A list was not recorded, or cannot be read. */
   lose(): void {
     this.agreed.lose()
     this.open.forget()
@@ -153,7 +160,7 @@ export class ConversationDefinitions {
     const page = this.#shared.pages.add(KINDS[kind].key, list)
     if (kind === 'tools') this.#shared.agreed.add(page)
     const listing = this.#listing(operation, kind, revision?.id)
-    const repeated = repeatedOf(kind, list, this.isOneClient ? listing : undefined)
+    const repeated = repeatedOf(kind, list, listing)
     if (listing === undefined) return { kind, list, listing, repeated }
     listing.pages.push(page)
     listing.count += list.items.length

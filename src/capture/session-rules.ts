@@ -60,11 +60,10 @@ export class SessionRules {
     this.#definitions = definitions
   }
 
-  /** The capture lacks the handshake and may lack requests, so that nothing is concluded from their absence. */
+  /** The capture lacks the handshake, so that nothing is concluded from its absence. */
   beginPartial(): void {
     this.#isAnswered = true
     this.#isInitialized = true
-    this.#progress.beginPartial()
   }
 
   /** Something was not recorded: from now on, nothing is concluded from what the capture does not show. */
@@ -80,6 +79,12 @@ export class SessionRules {
     this.#progress.lose()
     this.#stateless.lose()
     this.#definitions.lose()
+  }
+
+  /** A list cannot be read. */
+  loseList(): void {
+    this.#definitions.lose()
+    this.#tools.lose()
   }
 
   /** `isStateless`: the connection has stateless requests only. */
