@@ -348,7 +348,7 @@ export class FrameParser {
       faults.push({ kind: 'missing-bytes', start, end: start })
     }
     const firstNs = this.#firstNs ?? this.#ns
-    this.#frames.push({
+    const frame: Frame = {
       kind,
       dir: this.#dir,
       start,
@@ -358,8 +358,9 @@ export class FrameParser {
       firstNs,
       lastNs: this.#ns,
       faults,
-      ...(text === undefined && lossy !== undefined ? { lossy } : {}),
-    })
+    }
+    if (text === undefined && lossy !== undefined) frame.lossy = lossy
+    this.#frames.push(frame)
     this.#start = end
     this.#firstNs = undefined
     this.#headerBytes = 0

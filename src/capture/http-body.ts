@@ -276,11 +276,16 @@ export class EventStreamBody extends BodyParser {
   #event(): void {
     const { start, position: end } = this
     const data = this.#data
+    const isBeyond = end - start > this.maxBytes
+    const lastLine = data.at(-1)?.bytes
+    // It was not the data that exceeded the limit.
+    if (isBeyond && lastLine !== undefined)
+      this.#beyond(lastLine, decodeLossy(lastLine.subarray(-HEAD)))
     const ends = this.#ends
     const fields = this.#fields
     const hasFields = this.#hasFields
     this.#reset()
-    if (end - start > this.maxBytes) {
+    if (isBeyond) {
       const span = { start, end }
       this.emit('message', undefined, span, [{ kind: 'oversized', ...span }], {
         fields,

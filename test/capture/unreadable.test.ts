@@ -205,6 +205,15 @@ describe('a message that is too long', () => {
       expect([found, outline.isCertain]).toEqual([shown, isCertain])
     }
   })
+
+  it('is linked also if other fields of its event are too long', () => {
+    const body = new EventStreamBody('out', 100)
+    const text = encode(`data: {"jsonrpc":"2.0",\ndata: "id":5,"result":{}}\n:${fill}\n\n`)
+    const [outline] = body.push(text, 0, 0).map(outlineOf)
+    expect(outline?.isCertain).toBe(false)
+    const [short] = body.push(encode(`data: {"id":5,"result":{}}\n:${fill}\n\n`), text.length, 0)
+    expect(short && outlineOf(short).messages.map(({ kind }) => kind)).toEqual(['response'])
+  })
 })
 
 describe('without a session', () => {
