@@ -2,7 +2,7 @@ import { isObject } from '../schema/issue.js'
 import {
   ConversationDefinitions,
   SharedDefinitions,
-  isListMethod,
+  kindListedBy,
 } from './conversation-definitions.js'
 import { Definitions } from './definitions.js'
 import { type CaptureRecord, type ChunkRecord, type EventRecord, bytesOf } from './format.js'
@@ -134,17 +134,11 @@ export class Analysis {
     // Other paths have OAuth metadata and the like.
     if (isKnown && requests.length === 0 && !this.#traffic.isOnPath(exchange)) return
     this.#hasLoss = true
-    const isList = requests.some(({ method }) => isListMethod(method))
     // What is not a stream is the response to these requests.
-    if (!isKnown || requests.length === 0 || isList) this.#shared.lose()
+    const isResponse = isKnown && requests.length > 0
+    const lists = requests.flatMap(({ method }) => kindListedBy(method) ?? [])
+    this.#shared.lose(isResponse ? lists : undefined)
     lose(conversation)
-  }
-
-  /** A list cannot be read. */
-  #loseList({ rules }: Conversation): void {
-    this.#hasLoss = true
-    this.#shared.lose()
-    rules.loseList()
   }
 
   #chunk(record: ChunkRecord): Row[] {
@@ -229,8 +223,11 @@ export class Analysis {
       const place = message.isOutline ? frame.body : found.span(message.node)
       found.bytes(link.problem, place, `id ${(message.id?.text ?? '').slice(0, 100)}`)
     }
-    const isList = message.kind === 'response' && isListMethod(operation?.method)
-    if (isList && message.isOutline) this.#loseList(conversation)
+    const list = message.result === undefined ? undefined : kindListedBy(operation?.method)
+    if (list !== undefined && message.isOutline) {
+      this.#hasLoss = true
+      rules.loseList(list)
+    }
     const certain: Link = isLinked ? link : { revision }
     if (mayLackRequest) certain.mayLackRequest = true
     rules.check(message, frame.dir, certain, operations.isStateless, content)

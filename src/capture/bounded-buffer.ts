@@ -1,8 +1,15 @@
 import { ChunkBuffer, Tail, decodeLossy } from '../framing/bytes.js'
-import type { LossyText } from './frames.js'
 
 /** Bytes of the beginning and of the end that are kept of a message beyond the limit. */
 export const HEAD = 1024
+
+/** What is known of a message that is not UTF-8 or too long. */
+export interface LossyText {
+  /** With U+FFFD for invalid bytes; the beginning if it is too long. */
+  text: string
+  /** The last bytes of a message that is too long. */
+  end?: string
+}
 
 /** The bytes of a message. Of one beyond the limit, only the beginning and the end are kept. */
 export class BoundedBuffer {

@@ -23,8 +23,8 @@ const CHANGED: ReadonlyMap<string | undefined, readonly Kind[]> = new Map([
   ['notifications/resources/list_changed', ['resources', 'resourceTemplates']],
 ])
 
-/** Whether the result of a method has definitions. */
-export const isListMethod = (method: string | undefined) => BY_METHOD.has(method ?? '')
+/** What a method lists, if anything. */
+export const kindListedBy = (method: string | undefined) => BY_METHOD.get(method ?? '')
 
 /** Lists of a conversation, and of all exchanges without a session, whose next page may follow. */
 const MAX_OPEN = 8
@@ -102,10 +102,10 @@ export class SharedDefinitions {
     this.view = view
   }
 
-  /** A list was not recorded, or cannot be read. */
-  lose(): void {
-    this.agreed.lose()
-    this.open.forget()
+  /** Lists of these kinds may not be recorded, or cannot be read. */
+  lose(kinds: readonly Kind[] = KIND_NAMES): void {
+    if (kinds.includes('tools')) this.agreed.lose()
+    this.open.forget(kinds)
   }
 }
 
@@ -144,6 +144,13 @@ export class ConversationDefinitions {
     this.#isStale = true
   }
 
+  /** A list cannot be read. */
+  loseList(kind: Kind): void {
+    this.#shared.lose([kind])
+    this.#open.forget([kind])
+    if (kind === 'tools') this.#isStale = true
+  }
+
   /** Without a session, the pages of a list are in several exchanges. */
   get #open(): OpenLists {
     return this.isOneClient ? this.#ownOpen : this.#shared.open
@@ -152,7 +159,7 @@ export class ConversationDefinitions {
   /** A message that may be a list, or announce a new one. */
   add(message: Message, { operation, revision }: Link): AddedList | undefined {
     if (message.kind === 'notification') this.#change(CHANGED.get(message.method) ?? [])
-    const kind = BY_METHOD.get(operation?.method ?? '')
+    const kind = kindListedBy(operation?.method)
     if (operation === undefined || kind === undefined) return undefined
     if (message.kind === 'request') this.#request(operation, valueAt(message.params, 'cursor'))
     const list = memberOf(message.result, kind)

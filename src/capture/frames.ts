@@ -1,5 +1,5 @@
 import { decode, decodeLossy, invalidOffset } from '../framing/bytes.js'
-import { BoundedBuffer } from './bounded-buffer.js'
+import { BoundedBuffer, type LossyText } from './bounded-buffer.js'
 import type { Direction } from './format.js'
 import type { HttpExchange } from './http-exchange.js'
 
@@ -27,14 +27,6 @@ type FrameFaultKind =
 
 export interface FrameFault extends Span {
   kind: FrameFaultKind
-}
-
-/** What is known of a message that is not UTF-8 or too long. */
-export interface LossyText {
-  /** With U+FFFD for invalid bytes; the beginning if it is too long. */
-  text: string
-  /** The last bytes of a message that is too long. */
-  end?: string
 }
 
 export interface Frame extends Span {

@@ -1,7 +1,7 @@
 import { decode, decodeLossy, invalidOffset } from '../framing/bytes.js'
-import { BoundedBuffer, HEAD } from './bounded-buffer.js'
+import { BoundedBuffer, HEAD, type LossyText } from './bounded-buffer.js'
 import type { Direction } from './format.js'
-import type { EventFields, Frame, FrameFault, LossyText, Span } from './frames.js'
+import type { EventFields, Frame, FrameFault, Span } from './frames.js'
 
 /*
  * The bytes of an HTTP body → frames. As on stdio nothing disappears: comments of event streams, unfinished events and

@@ -73,12 +73,11 @@ export function parseOutline(text: string): ParsedJson {
 
 class Parser {
   readonly #text: string
+  readonly #isOutline: boolean
   readonly faults: JsonFault[] = []
   #at = 0
   #depth = 0
   #values = 0
-
-  readonly #isOutline: boolean
 
   constructor(text: string, isOutline: boolean) {
     this.#text = text

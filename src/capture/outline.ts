@@ -1,6 +1,7 @@
 import { memberNames, textAt } from '../jsonrpc/scan.js'
 import { SUBSCRIPTION_ID, PROTOCOL_VERSION } from '../protocol/meta.js'
-import type { Frame, LossyText } from './frames.js'
+import type { LossyText } from './bounded-buffer.js'
+import type { Frame } from './frames.js'
 import { type JsonNode, parseJson, parseOutline } from './json.js'
 import { stringAt } from './lazy-json.js'
 import { type Message, messagesOf } from './messages.js'

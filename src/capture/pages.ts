@@ -64,7 +64,7 @@ export class AgreedTools {
   #size = 0
   #changes = 0
   #hasLoss = false
-  /** Whether the server has sessions. */
+  /** Whether some clients have a session. */
   hasSessions = false
 
   get(name: string): Definition | undefined {

@@ -3,7 +3,7 @@ import { type Revision, revisions } from '../protocol/revisions/index.js'
 import { isObject } from '../schema/issue.js'
 import type { ConversationDefinitions } from './conversation-definitions.js'
 import { ToolChecks } from './definition-checks.js'
-import type { Definitions } from './definitions.js'
+import type { Definitions, Kind } from './definitions.js'
 import type { FrameFindings } from './findings.js'
 import type { Direction } from './format.js'
 import type { Span } from './frames.js'
@@ -82,9 +82,9 @@ export class SessionRules {
   }
 
   /** A list cannot be read. */
-  loseList(): void {
-    this.#definitions.lose()
-    this.#tools.lose()
+  loseList(kind: Kind): void {
+    this.#definitions.loseList(kind)
+    if (kind === 'tools') this.#tools.lose()
   }
 
   /** `isStateless`: the connection has stateless requests only. */

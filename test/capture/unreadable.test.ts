@@ -116,6 +116,7 @@ describe('a message that cannot be read in full', () => {
   })
 
   it('may be a list', () => {
+    const prompts = [...handshake('2025-06-18', { tools: {}, prompts: {} }), ...open.slice(3)]
     const calls = Array.from({ length: 10 }, (_, i) => [
       call(20 + i),
       result(20 + i, { content: [], structuredContent: { n: 1 } }),
@@ -128,6 +129,15 @@ describe('a message that cannot be read in full', () => {
     expect(hasLoss).toBe(true)
     const listed = [...again, request(5, 'tools/list'), result(5, { tools: [tool] })]
     expect(check([...listed, ...faults]).found).toEqual(['invalid-utf8 4', ...FOUND])
+    const others = [
+      '< {"jsonrpc":"2.0","id":4,"error":{"code":1,"message":"\u00fc"}}',
+      '< {"jsonrpc":"2.0","id":4,"result":{"prompts":[{"name":"b","description":"\u00fc"}]}}',
+    ]
+    for (const [index, line] of others.entries()) {
+      const method = index === 0 ? 'tools/list' : 'prompts/list'
+      const rules = check([...prompts, request(4, method), line, ...faults]).found
+      expect(rules).toEqual(['invalid-utf8 4', ...FOUND])
+    }
   })
 
   it.each([
