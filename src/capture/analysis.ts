@@ -1,17 +1,22 @@
 import { isObject } from '../schema/issue.js'
-import { ConversationDefinitions, SharedDefinitions } from './conversation-definitions.js'
+import {
+  ConversationDefinitions,
+  SharedDefinitions,
+  kindListedBy,
+} from './conversation-definitions.js'
 import { Definitions } from './definitions.js'
 import { type CaptureRecord, type ChunkRecord, type EventRecord, bytesOf } from './format.js'
 import { FrameFindings, checkFrame, checkJson, checkMessage } from './findings.js'
 import { type Frame, FrameParser } from './frames.js'
 import { checkHeaders } from './header-rules.js'
-import { type HttpExchange, hasHead, headerOf } from './http-exchange.js'
+import { type HttpExchange, hasHead, headerOf, mediaType } from './http-exchange.js'
 import { type Conversation, HttpSessions, lose } from './http-sessions.js'
 import { type HttpStep, HttpTraffic } from './http-traffic.js'
 import type { ParsedJson } from './json.js'
 import { parseLazily } from './lazy-json.js'
 import { type Message, messagesOf } from './messages.js'
 import { type Link, Operations } from './operations.js'
+import { outlineOf } from './outline.js'
 import {
   type Row,
   eventRow,
@@ -115,7 +120,24 @@ export class Analysis {
 
   /** Something of a conversation was not recorded, or cannot be read. */
   #loseFrom(conversation: Conversation): void {
+    this.#hasLoss = true
     this.#shared.lose()
+    lose(conversation)
+  }
+
+  /** A part of a body was not recorded, or cannot be decoded. */
+  #gap({ exchange, dir }: Frame, conversation: Conversation): void {
+    if (exchange === undefined) return this.#loseFrom(conversation)
+    const requests = this.#sessions.requestsOf(exchange)
+    const isStream = mediaType(exchange.responseHeaders) === 'text/event-stream'
+    const isKnown = dir === 'out' && hasHead(exchange, 'out') && !isStream
+    // Other paths have OAuth metadata and the like.
+    if (isKnown && requests.length === 0 && !this.#traffic.isOnPath(exchange)) return
+    this.#hasLoss = true
+    // What is not a stream is the response to these requests.
+    const isResponse = isKnown && requests.length > 0
+    const lists = requests.flatMap(({ method }) => kindListedBy(method) ?? [])
+    this.#shared.lose(isResponse ? lists : undefined)
     lose(conversation)
   }
 
@@ -149,10 +171,7 @@ export class Analysis {
   #frame(frame: Frame): Row[] {
     const { exchange } = frame
     const conversation = exchange === undefined ? this.#stdio : this.#sessions.of(exchange)
-    if (frame.kind === 'gap') {
-      this.#hasLoss = true
-      this.#loseFrom(conversation)
-    }
+    if (frame.kind === 'gap') this.#gap(frame, conversation)
     const isCut = frame.faults.some(({ kind }) => kind === 'missing-bytes')
     const parsed = parsedOf(frame)
     // Nothing is said about a part of a message.
@@ -162,18 +181,17 @@ export class Analysis {
     checkFrame(frame, found)
     if (exchange !== undefined) this.#endpoint(frame, exchange)
     const isRepeated = this.#sessions.isRepeated(frame)
-    if (parsed === undefined || frame.text === undefined) {
-      // The peer may have been able to read it.
-      if (frame.kind === 'message') this.#loseFrom(conversation)
-      return [frameRow(frame, found.list)]
-    }
-    const { node, faults } = parsed
+    if (frame.kind !== 'message') return [frameRow(frame, found.list)]
+    const { node, faults } = parsed ?? { node: undefined, faults: [] }
     checkJson(frame, faults, found)
-    if (faults.some(({ kind }) => kind === 'deep-nesting')) this.#loseFrom(conversation)
-    if (node === undefined) return [frameRow(frame, found.list)]
-    const messages = messagesOf(node, frame.text)
+    const isUnread = parsed === undefined || faults.some(({ kind }) => kind === 'deep-nesting')
+    const outline = isUnread ? outlineOf(frame) : undefined
+    if (outline?.isCertain === false) this.#loseFrom(conversation)
+    const messages =
+      outline?.messages ?? (node === undefined ? [] : messagesOf(node, frame.text ?? ''))
     // An empty batch has no message.
-    if (messages.length === 0) found.text('invalid-message', node, 'it is an empty array')
+    if (messages.length === 0 && node !== undefined)
+      found.text('invalid-message', node, 'it is an empty array')
     if (messages.length === 0) return [frameRow(frame, found.list)]
     if (isRepeated) return messages.map((message) => repeatedRow(message, frame))
     const [first, ...more] = messages
@@ -191,19 +209,30 @@ export class Analysis {
     if (exchange !== undefined) link.exchange = exchange
     if (exchange !== undefined && message.kind === 'request' && link.operation !== undefined)
       this.#sessions.sent(exchange, link.operation)
-    found.revision = link.revision
-    checkMessage(message, found)
     const { operation, revision } = link
+    found.revision = revision
+    // What cannot be read is not checked.
+    const content = message.isOutline ? new FrameFindings(frame) : found
+    checkMessage(message, content)
     const isLinked = operation === undefined || operations.isCertain(operation)
-    const isUncertain = message.kind === 'response' && this.#sessions.mayLackRequest(frame)
+    const mayLackRequest = this.#sessions.mayLackRequest(frame)
+    const isUncertain = message.kind === 'response' && mayLackRequest
     // A response may be lost after which an id is used again, and so may a request.
     const isProblem = !isLossy || (operation !== undefined && revision?.lifecycle === 'handshake')
-    if (link.problem !== undefined && !isUncertain && isProblem)
-      found.text(link.problem, message.node, `id ${(message.id?.text ?? '').slice(0, 100)}`)
-    const certain = isLinked ? link : { revision }
-    rules.check(message, frame.dir, certain, operations.isStateless, found)
+    if (link.problem !== undefined && !isUncertain && isProblem) {
+      const place = message.isOutline ? frame.body : found.span(message.node)
+      found.bytes(link.problem, place, `id ${(message.id?.text ?? '').slice(0, 100)}`)
+    }
+    const list = message.result === undefined ? undefined : kindListedBy(operation?.method)
+    if (list !== undefined && message.isOutline) {
+      this.#hasLoss = true
+      rules.loseList(list)
+    }
+    const certain: Link = isLinked ? link : { revision }
+    if (mayLackRequest) certain.mayLackRequest = true
+    rules.check(message, frame.dir, certain, operations.isStateless, content)
     if (exchange !== undefined && frame.dir === 'in')
-      this.#headers(message, exchange, conversation, link, found)
+      this.#headers(message, exchange, conversation, link, content)
     return messageRow(message, frame, link, found.list)
   }
 

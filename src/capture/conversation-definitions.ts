@@ -22,6 +22,10 @@ const CHANGED: ReadonlyMap<string | undefined, readonly Kind[]> = new Map([
   ['notifications/prompts/list_changed', ['prompts']],
   ['notifications/resources/list_changed', ['resources', 'resourceTemplates']],
 ])
+
+/** What a method lists, if anything. */
+export const kindListedBy = (method: string | undefined) => BY_METHOD.get(method ?? '')
+
 /** Lists of a conversation, and of all exchanges without a session, whose next page may follow. */
 const MAX_OPEN = 8
 const MAX_OPEN_ELSEWHERE = 100
@@ -59,7 +63,10 @@ class OpenLists {
     this.#lists = [...this.#lists.slice(1 - this.#max), open]
   }
 
-  /** Removes the last list that has returned a cursor. `isOneClient`: otherwise, several must have the same pages. */
+  /**
+   * Removes and returns the last list that ended with this cursor. Unless `isOneClient`, all lists that ended with it must
+   * have the same pages.
+   */
   take(kind: Kind, cursor: string | undefined, isOneClient: boolean): Listing | undefined {
     const found = this.#lists.filter((each) => each.kind === kind && each.cursor === cursor)
     const last = found.at(-1)
@@ -75,7 +82,7 @@ class OpenLists {
   }
 }
 
-/** Equal pages are the same. */
+/** `Pages` keeps equal pages as one object. */
 function isEqual(one: Listing, other: Listing): boolean {
   return (
     one.pages.length === other.pages.length &&
@@ -95,10 +102,10 @@ export class SharedDefinitions {
     this.view = view
   }
 
-  /** Something was not recorded. */
-  lose(): void {
-    this.agreed.lose()
-    this.open.forget()
+  /** Lists of these kinds may not be recorded, or cannot be read. */
+  lose(kinds: readonly Kind[] = KIND_NAMES): void {
+    if (kinds.includes('tools')) this.agreed.lose()
+    this.open.forget(kinds)
   }
 }
 
@@ -137,6 +144,13 @@ export class ConversationDefinitions {
     this.#isStale = true
   }
 
+  /** A list cannot be read. */
+  loseList(kind: Kind): void {
+    this.#shared.lose([kind])
+    this.#open.forget([kind])
+    if (kind === 'tools') this.#isStale = true
+  }
+
   /** Without a session, the pages of a list are in several exchanges. */
   get #open(): OpenLists {
     return this.isOneClient ? this.#ownOpen : this.#shared.open
@@ -145,7 +159,7 @@ export class ConversationDefinitions {
   /** A message that may be a list, or announce a new one. */
   add(message: Message, { operation, revision }: Link): AddedList | undefined {
     if (message.kind === 'notification') this.#change(CHANGED.get(message.method) ?? [])
-    const kind = BY_METHOD.get(operation?.method ?? '')
+    const kind = kindListedBy(operation?.method)
     if (operation === undefined || kind === undefined) return undefined
     if (message.kind === 'request') this.#request(operation, valueAt(message.params, 'cursor'))
     const list = memberOf(message.result, kind)
@@ -153,7 +167,7 @@ export class ConversationDefinitions {
     const page = this.#shared.pages.add(KINDS[kind].key, list)
     if (kind === 'tools') this.#shared.agreed.add(page)
     const listing = this.#listing(operation, kind, revision?.id)
-    const repeated = repeatedOf(kind, list, this.isOneClient ? listing : undefined)
+    const repeated = repeatedOf(kind, list, listing)
     if (listing === undefined) return { kind, list, listing, repeated }
     listing.pages.push(page)
     listing.count += list.items.length

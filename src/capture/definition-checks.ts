@@ -42,6 +42,7 @@ export class ToolChecks {
   #calls = 0
   /** Where the last list of tools is. */
   #list: Span | undefined
+  #isUnusedKnown = true
 
   /** A list of tools; `bytes`: where it is. */
   list({ list, listing, repeated }: AddedList, bytes: Span, found: FrameFindings): void {
@@ -56,6 +57,11 @@ export class ToolChecks {
     for (const tool of repeated)
       found.text('duplicate-name', memberOf(tool, 'name') ?? tool, stringAt(tool, 'name'))
     for (const tool of list.items ?? []) checkTool(tool, found)
+  }
+
+  /** A list cannot be read, so that it is not known which tools are unused. */
+  lose(): void {
+    this.#isUnusedKnown = false
   }
 
   /** A call, and its result. */
@@ -90,7 +96,8 @@ export class ToolChecks {
   unused(definitions: Definitions): { span: Span; detail: string } | undefined {
     const tools = [...(definitions.listing('tools')?.items.keys() ?? [])]
     const unused = tools.filter((name) => !this.#called.has(name.slice(0, MAX_CALLED_NAME)))
-    const isKnown = this.#calls >= MIN_CALLS && this.#called.size < MAX_CALLED
+    const isKnown =
+      this.#isUnusedKnown && this.#calls >= MIN_CALLS && this.#called.size < MAX_CALLED
     if (this.#list === undefined || !isKnown || unused.length === 0) return undefined
     const more = unused.length > MAX_NAMES ? ', …' : ''
     const names = unused.slice(0, MAX_NAMES).join(', ')

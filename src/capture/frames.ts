@@ -1,4 +1,5 @@
-import { ChunkBuffer, decode, decodeLossy, invalidOffset } from '../framing/bytes.js'
+import { decode, decodeLossy, invalidOffset } from '../framing/bytes.js'
+import { BoundedBuffer, type LossyText } from './bounded-buffer.js'
 import type { Direction } from './format.js'
 import type { HttpExchange } from './http-exchange.js'
 
@@ -37,6 +38,8 @@ export interface Frame extends Span {
   dir: Direction
   /** The text of a message, without byte order mark, carriage return and newline; undefined if it is not UTF-8 or too long. */
   text: string | undefined
+  /** Of a message without a text. */
+  lossy?: LossyText
   /** Where the text begins and ends. */
   body: Span
   /** When its first and its last byte were read. */
@@ -69,13 +72,11 @@ const HEADER = /^[\w!#$%&'*+.^`|~-]+[ \t]*:/
 const HEADER_LINE = /^content-(?:length|type)\s*:/i
 /** Maximum bytes of a message that is decoded. */
 const MAX_MESSAGE = 64 * 1024 * 1024
-/** Bytes of a longer message that are kept until its end. */
-const HEAD = 1024
 
 export class FrameParser {
   readonly #dir: Direction
   readonly #maxBytes: number
-  readonly #partial = new ChunkBuffer()
+  readonly #partial = new BoundedBuffer()
   #frames: Frame[] = []
   /** `unknown` until the first line that is not blank. */
   #framing: 'unknown' | 'lines' | 'content-length' = 'unknown'
@@ -193,9 +194,7 @@ export class FrameParser {
     const length = newline === -1 ? bytes.length : newline
     const kept = bytes.subarray(0, length)
     const lineBytes = this.#position - this.#start - this.#headerBytes
-    // Of a line beyond the limit only the head is kept.
-    const room = lineBytes + length > this.#maxBytes ? HEAD - this.#partial.length : length
-    if (room > 0 && length > 0) this.#partial.add(kept.subarray(0, room))
+    this.#partial.add(kept, lineBytes + length > this.#maxBytes)
     this.#position += length
     if (newline === -1) return length
     this.#position++
@@ -207,15 +206,14 @@ export class FrameParser {
   #line(terminator: 0 | 1): void {
     const start = this.#start + this.#headerBytes
     const end = this.#position - terminator
-    const bytes = this.#partial.take()
     const body = { start, end }
     const faults: FrameFault[] = []
     if (end - start > this.#maxBytes) {
       faults.push({ kind: 'oversized', start, end })
       this.#framing = this.#framing === 'unknown' ? 'lines' : this.#framing
-      return this.#emit('message', undefined, body, faults)
+      return this.#emit('message', undefined, body, faults, this.#partial.takeEnds())
     }
-    let content = bytes
+    let content = this.#partial.take()
     if (terminator === 1 && content.at(-1) === CARRIAGE_RETURN) {
       content = content.subarray(0, -1)
       body.end--
@@ -232,7 +230,7 @@ export class FrameParser {
       faults.push({ kind: 'content-length', ...body })
       return this.#emit('header', text, body, faults)
     }
-    this.#emit('message', text, body, faults)
+    this.#emit('message', text, body, faults, { text: shown })
   }
 
   /** A byte order mark is possible once, before the first message. */
@@ -301,20 +299,24 @@ export class FrameParser {
     const missing = this.#missing ?? 0
     const piece = bytes.subarray(0, missing)
     const length = this.#length ?? 0
-    const room = length > this.#maxBytes ? HEAD - this.#partial.length : piece.length
-    if (room > 0) this.#partial.add(piece.subarray(0, room))
+    const isOversized = length > this.#maxBytes
+    this.#partial.add(piece, isOversized)
     this.#position += piece.length
     this.#missing = missing - piece.length
     if (this.#missing > 0) return piece.length
-    const content = this.#partial.take()
     const body = { start: this.#start + this.#headerBytes, end: this.#position }
     const faults: FrameFault[] = [
       { kind: 'content-length', start: this.#start, end: this.#start + this.#headerBytes },
     ]
-    const text = length > this.#maxBytes ? undefined : decode(content)
-    if (length > this.#maxBytes) faults.push({ kind: 'oversized', ...body })
-    else if (text === undefined) faults.push(this.#invalidByte(content, body.start))
-    this.#emit('message', text, body, faults)
+    if (isOversized) {
+      faults.push({ kind: 'oversized', ...body })
+      this.#emit('message', undefined, body, faults, this.#partial.takeEnds())
+      return piece.length
+    }
+    const content = this.#partial.take()
+    const text = decode(content)
+    if (text === undefined) faults.push(this.#invalidByte(content, body.start))
+    this.#emit('message', text, body, faults, { text: text ?? decodeLossy(content) })
     return piece.length
   }
 
@@ -323,7 +325,13 @@ export class FrameParser {
     return { kind: 'invalid-utf8', start: at, end: at + 1 }
   }
 
-  #emit(kind: Frame['kind'], text: string | undefined, body: Span, faults: FrameFault[]): void {
+  #emit(
+    kind: Frame['kind'],
+    text: string | undefined,
+    body: Span,
+    faults: FrameFault[],
+    lossy?: LossyText,
+  ): void {
     const start = this.#start
     const end = this.#position
     if (this.#afterGap && kind !== 'gap') {
@@ -332,7 +340,7 @@ export class FrameParser {
       faults.push({ kind: 'missing-bytes', start, end: start })
     }
     const firstNs = this.#firstNs ?? this.#ns
-    this.#frames.push({
+    const frame: Frame = {
       kind,
       dir: this.#dir,
       start,
@@ -342,7 +350,9 @@ export class FrameParser {
       firstNs,
       lastNs: this.#ns,
       faults,
-    })
+    }
+    if (text === undefined && lossy !== undefined) frame.lossy = lossy
+    this.#frames.push(frame)
     this.#start = end
     this.#firstNs = undefined
     this.#headerBytes = 0

@@ -1,4 +1,5 @@
-import { ChunkBuffer, decode, decodeLossy, invalidOffset } from '../framing/bytes.js'
+import { decode, decodeLossy, invalidOffset } from '../framing/bytes.js'
+import { BoundedBuffer, HEAD, type LossyText } from './bounded-buffer.js'
 import type { Direction } from './format.js'
 import type { EventFields, Frame, FrameFault, Span } from './frames.js'
 
@@ -14,8 +15,6 @@ const SPACE = 0x20
 const BOM = [0xef, 0xbb, 0xbf] as const
 /** Maximum bytes of a message that is decoded. */
 const MAX_MESSAGE = 64 * 1024 * 1024
-/** Bytes of a longer one that are kept. */
-const HEAD = 1024
 
 /** What the frames of one body have in common. */
 abstract class BodyParser {
@@ -68,7 +67,7 @@ abstract class BodyParser {
     text: string | undefined,
     body: Span,
     faults: FrameFault[],
-    more: Pick<Frame, 'fields' | 'lines'> = {},
+    more: Pick<Frame, 'fields' | 'lines' | 'lossy'> = {},
   ): void {
     const { start, position: end } = this
     if (this.#afterGap && kind !== 'gap') {
@@ -109,7 +108,7 @@ abstract class BodyParser {
 
 /** A body that is one message, or none: `isMessage` decides by its text. */
 export class WholeBody extends BodyParser {
-  readonly #kept = new ChunkBuffer()
+  readonly #kept = new BoundedBuffer()
   readonly #isMessage: (text: string) => boolean
 
   constructor(dir: Direction, isMessage: (text: string) => boolean, maxBytes?: number) {
@@ -120,8 +119,7 @@ export class WholeBody extends BodyParser {
   protected override read(bytes: Uint8Array, ns: number): void {
     this.at(ns)
     const size = this.position - this.start + bytes.length
-    const room = size > this.maxBytes ? HEAD - this.#kept.length : bytes.length
-    if (room > 0) this.#kept.add(bytes.subarray(0, room))
+    this.#kept.add(bytes, size > this.maxBytes)
     this.position += bytes.length
   }
 
@@ -130,13 +128,14 @@ export class WholeBody extends BodyParser {
     if (end === start) return
     const body = { start, end }
     const faults: FrameFault[] = missing === undefined ? [] : [{ kind: missing, start: end, end }]
-    let bytes = this.#kept.take()
     if (end - start > this.maxBytes) {
-      const isMessage = this.#isMessage(decodeLossy(bytes.subarray(0, HEAD)))
+      const lossy = this.#kept.takeEnds()
+      const isMessage = this.#isMessage(lossy.text)
       if (isMessage) faults.push({ kind: 'oversized', ...body })
-      this.emit(isMessage ? 'message' : 'other', undefined, body, faults)
+      this.emit(isMessage ? 'message' : 'other', undefined, body, faults, { lossy })
       return
     }
+    let bytes = this.#kept.take()
     if (BOM.every((byte, i) => bytes[i] === byte)) {
       bytes = bytes.subarray(BOM.length)
       body.start += BOM.length
@@ -149,7 +148,8 @@ export class WholeBody extends BodyParser {
       return
     }
     if (text === undefined) faults.push(invalidByte(bytes, body.start))
-    this.emit('message', text, body, faults)
+    const lossy = text === undefined ? { lossy: { text: decodeLossy(bytes) } } : {}
+    this.emit('message', text, body, faults, lossy)
   }
 }
 
@@ -170,7 +170,7 @@ interface DataLine {
 
 /** A body of server-sent events: a frame ends with the empty line that ends an event. */
 export class EventStreamBody extends BodyParser {
-  readonly #line = new ChunkBuffer()
+  readonly #line = new BoundedBuffer()
   #lineStart = 0
   #lineLength = 0
   /** The last byte was a carriage return; a newline after it belongs to it. */
@@ -178,6 +178,8 @@ export class EventStreamBody extends BodyParser {
   /** The empty line was read; only that newline may follow. */
   #isComplete = false
   #data: DataLine[] = []
+  /** The data of an event beyond the limit. */
+  #ends: LossyText = { text: '', end: '' }
   #fields: EventFields = {}
   #hasFields = false
 
@@ -215,12 +217,12 @@ export class EventStreamBody extends BodyParser {
     this.position += bytes.length
     this.#lineLength += bytes.length
     const size = this.position - this.start
-    const room = size > this.maxBytes ? HEAD - this.#line.length : bytes.length
-    if (room > 0 && bytes.length > 0) this.#line.add(bytes.subarray(0, room))
+    this.#line.add(bytes, size > this.maxBytes)
   }
 
   /** Ends a line; returns whether it was empty. */
   #endLine(): boolean {
+    const end = this.#line.takeEnd()
     const bytes = this.#line.take()
     const start = this.#lineStart
     const length = this.#lineLength
@@ -228,14 +230,15 @@ export class EventStreamBody extends BodyParser {
     this.#lineLength = 0
     if (start === 0 && BOM.every((byte, i) => bytes[i] === byte)) {
       if (length === BOM.length) return true
-      this.#field(bytes.subarray(BOM.length), BOM.length)
+      this.#field(bytes.subarray(BOM.length), BOM.length, end)
       return false
     }
-    if (length > 0) this.#field(bytes, start)
+    if (length > 0) this.#field(bytes, start, end)
     return length === 0
   }
 
-  #field(line: Uint8Array, start: number): void {
+  /** `end`: the last bytes of the line, if the event is beyond the limit. */
+  #field(line: Uint8Array, start: number, end: string): void {
     const colon = line.indexOf(COLON)
     if (colon === 0) return
     const nameEnd = colon === -1 ? line.length : colon
@@ -243,9 +246,9 @@ export class EventStreamBody extends BodyParser {
     const bytes = line.subarray(valueStart)
     switch (decodeLossy(line.subarray(0, Math.min(nameEnd, HEAD)))) {
       case 'data':
-        // Of an event beyond the limit nothing more is kept.
         if (this.position - this.start <= this.maxBytes)
           this.#data.push({ bytes, start: start + valueStart })
+        else this.#beyond(bytes, end)
         break
       case 'event':
         this.#fields.event = decodeLossy(bytes)
@@ -262,15 +265,32 @@ export class EventStreamBody extends BodyParser {
     this.#hasFields = true
   }
 
+  /** Of an event beyond the limit, only the beginning and the end of its data are kept. */
+  #beyond(bytes: Uint8Array, end: string): void {
+    const first = this.#data[0]?.bytes ?? bytes
+    const text = this.#ends.text === '' ? decodeLossy(first.subarray(0, HEAD)) : this.#ends.text
+    this.#ends = { text, end }
+    this.#data = []
+  }
+
   #event(): void {
     const { start, position: end } = this
     const data = this.#data
+    const isBeyond = end - start > this.maxBytes
+    const lastLine = data.at(-1)?.bytes
+    // It was not the data that exceeded the limit.
+    if (isBeyond && lastLine !== undefined)
+      this.#beyond(lastLine, decodeLossy(lastLine.subarray(-HEAD)))
+    const ends = this.#ends
     const fields = this.#fields
     const hasFields = this.#hasFields
     this.#reset()
-    if (end - start > this.maxBytes) {
+    if (isBeyond) {
       const span = { start, end }
-      this.emit('message', undefined, span, [{ kind: 'oversized', ...span }], { fields })
+      this.emit('message', undefined, span, [{ kind: 'oversized', ...span }], {
+        fields,
+        lossy: ends,
+      })
       return
     }
     if (!hasFields) {
@@ -296,11 +316,13 @@ export class EventStreamBody extends BodyParser {
     this.emit(isMessage ? 'message' : 'other', text, body, isMessage ? faults : [], {
       fields,
       ...lines,
+      ...(text === undefined ? { lossy: { text: lossy } } : {}),
     })
   }
 
   #reset(): void {
     this.#data = []
+    this.#ends = { text: '', end: '' }
     this.#fields = {}
     this.#hasFields = false
     this.#isComplete = false

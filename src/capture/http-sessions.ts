@@ -20,7 +20,7 @@ export interface Conversation {
   isPartial: boolean
   /** Whether some of its messages may not be recorded. */
   isLossy: boolean
-  /** How many losses of the whole capture it knows. */
+  /** How many losses of the whole capture it has been told of. */
   losses: number
   /** Ids of events that were sent. */
   eventIds: Set<string>
@@ -99,6 +99,11 @@ export class HttpSessions {
     // Without a session, a server responds in the exchange of the request.
     const isHere = isAlone && dir === 'out' && operations.length > 0
     return conversation.isPartial && !isHere
+  }
+
+  /** The requests of an exchange. */
+  requestsOf(exchange: HttpExchange): readonly Operation[] {
+    return this.#known(exchange).operations
   }
 
   /** Whether an event was sent before: a stream that is resumed repeats what the client may not have received. */
@@ -221,6 +226,7 @@ export class HttpSessions {
   }
 
   #remember(key: string, conversation: Conversation): void {
+    this.#definitions.agreed.hasSessions = true
     this.#sessions.set(key, conversation)
     if (this.#sessions.size <= MAX_SESSIONS) return
     const oldest = this.#sessions.keys().next().value

@@ -49,6 +49,11 @@ export class HttpTraffic {
     if (this.#paths.size < MAX_OPEN) this.#paths.add(path)
   }
 
+  /** Whether an exchange is on a path that carries MCP, as far as the capture says which these are. */
+  isOnPath({ target }: HttpExchange): boolean {
+    return target === '' || this.#paths.size === 0 || this.#paths.has(pathOf(target))
+  }
+
   /** Undefined for an event that says nothing about HTTP. */
   event(record: EventRecord): HttpStep | undefined {
     const { event, exchange: id, dir } = record

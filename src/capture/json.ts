@@ -52,27 +52,42 @@ const LITERALS: ReadonlyMap<string, unknown> = new Map<string, unknown>([
   ['null', null],
 ])
 
+/** An outline has the members of a message and of its params or result; of these members, it has two levels. */
+const OUTLINE_LEVELS = { message: 2, member: 2 } as const
+const OUTLINE_MEMBERS: ReadonlySet<string> = new Set(['_meta', 'capabilities', 'notifications'])
+
 class Failed extends Error {}
 
 export function parseJson(text: string): ParsedJson {
-  const parser = new Parser(text)
-  return { node: parser.parse(), faults: parser.faults }
+  const parser = new Parser(text, false)
+  return { node: parser.parse(Infinity), faults: parser.faults }
+}
+
+/** The same for a message or a batch of any depth; other objects and arrays are skipped, and seem to be empty. */
+export function parseOutline(text: string): ParsedJson {
+  const parser = new Parser(text, true)
+  const { message } = OUTLINE_LEVELS
+  const isBatch = text.trimStart().startsWith('[')
+  return { node: parser.parse(isBatch ? message + 1 : message), faults: parser.faults }
 }
 
 class Parser {
   readonly #text: string
+  readonly #isOutline: boolean
   readonly faults: JsonFault[] = []
   #at = 0
   #depth = 0
   #values = 0
 
-  constructor(text: string) {
+  constructor(text: string, isOutline: boolean) {
     this.#text = text
+    this.#isOutline = isOutline
   }
 
-  parse(): JsonNode | undefined {
+  /** `levels`: of how many levels objects and arrays are parsed; others are skipped. */
+  parse(levels: number): JsonNode | undefined {
     try {
-      const node = this.#value()
+      const node = this.#value(levels)
       this.#space()
       if (this.#at < this.#text.length) this.#fail()
       return node
@@ -82,14 +97,16 @@ class Parser {
     }
   }
 
-  #value(): JsonNode {
+  #value(levels: number): JsonNode {
     this.#space()
     if (++this.#values > MAX_VALUES) this.#tooLarge(`more than ${MAX_VALUES} values`)
     const start = this.#at
     const character = this.#text[start]
     if (character === '{' || character === '[') {
+      if (levels === 0) return this.#skip(start)
       if (++this.#depth > MAX_DEPTH) this.#tooLarge(`more than ${MAX_DEPTH} levels`)
-      const node = character === '{' ? this.#object(start) : this.#array(start)
+      const node =
+        character === '{' ? this.#object(start, levels - 1) : this.#array(start, levels - 1)
       this.#depth--
       return node
     }
@@ -108,7 +125,7 @@ class Parser {
     return this.#fail()
   }
 
-  #object(start: number): JsonNode {
+  #object(start: number, levels: number): JsonNode {
     const members: JsonMember[] = []
     const names = new Names()
     const value: Record<string, unknown> = {}
@@ -124,7 +141,8 @@ class Parser {
       if (names.isRepeated(name)) this.#fault('duplicate-key', key, name)
       this.#space()
       this.#expect(':')
-      const member = this.#value()
+      const isMember = this.#isOutline && OUTLINE_MEMBERS.has(name)
+      const member = this.#value(isMember ? OUTLINE_LEVELS.member : levels)
       members.push({ name, key, value: member })
       // As JSON.parse: the name __proto__ is an ordinary member.
       if (name === '__proto__')
@@ -141,18 +159,32 @@ class Parser {
     return { start, end: this.#at, value, members }
   }
 
-  #array(start: number): JsonNode {
+  #array(start: number, levels: number): JsonNode {
     const items: JsonNode[] = []
     this.#at++
     this.#space()
     for (let first = true; first || this.#text[this.#at] !== ']'; first = false) {
       if (first && this.#text[this.#at] === ']') break
       if (!first) this.#expect(',')
-      items.push(this.#value())
+      items.push(this.#value(levels))
       this.#space()
     }
     this.#expect(']')
     return { start, end: this.#at, value: items.map(({ value }) => value), items }
+  }
+
+  /** An object or array whose content is not looked at. */
+  #skip(start: number): JsonNode {
+    const text = this.#text
+    let depth = 0
+    do {
+      const character = text[this.#at]
+      if (character === undefined) this.#fail()
+      if (character === '{' || character === '[') depth++
+      if (character === '}' || character === ']') depth--
+      this.#at = character === '"' ? this.#stringEnd(this.#at) : this.#at + 1
+    } while (depth > 0)
+    return { start, end: this.#at, value: text[start] === '{' ? {} : [] }
   }
 
   #string(): JsonNode {

@@ -19,6 +19,8 @@ export interface Message {
   node: JsonNode
   /** Whether it is one of several in an array. */
   inBatch: boolean
+  /** Whether only what links it with other messages is known. */
+  isOutline: boolean
   id: MessageId | undefined
   method: string | undefined
   params: JsonNode | undefined
@@ -27,12 +29,16 @@ export interface Message {
 }
 
 /** The messages of a JSON text: one, or those of a batch. */
-export function messagesOf(node: JsonNode, text: string): Message[] {
-  if (!Array.isArray(node.value)) return [messageOf(node, text, false)]
-  return (node.items ?? []).map((item) => messageOf(item, text, true))
+export function messagesOf(node: JsonNode, text: string, isOutline = false): Message[] {
+  if (!Array.isArray(node.value)) return [messageOf(node, text, { inBatch: false, isOutline })]
+  return (node.items ?? []).map((item) => messageOf(item, text, { inBatch: true, isOutline }))
 }
 
-function messageOf(node: JsonNode, text: string, inBatch: boolean): Message {
+function messageOf(
+  node: JsonNode,
+  text: string,
+  how: Pick<Message, 'inBatch' | 'isOutline'>,
+): Message {
   const id = idOf(memberOf(node, 'id'), text)
   const method = valueAt(node, 'method')
   const params = memberOf(node, 'params')
@@ -40,11 +46,11 @@ function messageOf(node: JsonNode, text: string, inBatch: boolean): Message {
   const error = memberOf(node, 'error')
   if (typeof method === 'string') {
     const kind = id === undefined ? 'notification' : 'request'
-    return { kind, node, inBatch, id, method, params, result, error }
+    return { kind, node, ...how, id, method, params, result, error }
   }
   const isResponse = method === undefined && (result === undefined) !== (error === undefined)
   const kind = isResponse ? 'response' : 'invalid'
-  return { kind, node, inBatch, id, method: undefined, params, result, error }
+  return { kind, node, ...how, id, method: undefined, params, result, error }
 }
 
 function idOf(node: JsonNode | undefined, text: string): MessageId | undefined {

@@ -47,6 +47,8 @@ export interface Link {
   problem?: 'orphan-response' | 'duplicate-response' | 'late-response' | 'reused-id'
   /** The HTTP request that carried the message, or whose response did. */
   exchange?: HttpExchange
+  /** Whether the capture may not show the request that the message belongs to. */
+  mayLackRequest?: boolean
 }
 
 /** Operations by the request state that their result returned; undefined if several returned the same. */

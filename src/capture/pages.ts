@@ -64,9 +64,12 @@ export class AgreedTools {
   #size = 0
   #changes = 0
   #hasLoss = false
+  /** Whether some clients have a session. */
+  hasSessions = false
 
   get(name: string): Definition | undefined {
-    const tool = this.#hasLoss ? undefined : this.#byName.get(name)
+    // A list that was lost may be that of a session, which may have other tools.
+    const tool = this.#hasLoss && this.hasSessions ? undefined : this.#byName.get(name)
     return tool?.changes === this.#changes ? tool.definition : undefined
   }
 
@@ -81,9 +84,10 @@ export class AgreedTools {
     this.#changes++
   }
 
-  /** Something was not recorded: also a list with another definition. */
+  /** A list may be lost: nothing is certain until tools are listed again. */
   lose(): void {
     this.#hasLoss = true
+    this.#changes++
   }
 
   #add(name: string, definition: Definition): void {

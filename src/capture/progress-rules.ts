@@ -16,23 +16,18 @@ interface Progress {
 /** Progress names the token of a request in progress, and increases. */
 export class ProgressRules {
   readonly #tokens = { in: new Map<unknown, Progress>(), out: new Map<unknown, Progress>() }
-  /** Whether there may be requests that the conversation does not show. */
-  #mayLackRequests = false
-
-  /** The capture shows a part of the conversation. */
-  beginPartial(): void {
-    this.#mayLackRequests = true
-  }
+  #hasLoss = false
 
   /** Something was not recorded: also a request that uses a token again. */
   lose(): void {
-    this.#mayLackRequests = true
+    this.#hasLoss = true
     this.#tokens.in.clear()
     this.#tokens.out.clear()
   }
 
-  check(message: Message, dir: Direction, { operation }: Link, found: FrameFindings): void {
+  check(message: Message, dir: Direction, link: Link, found: FrameFindings): void {
     const { kind, method, result } = message
+    const { operation, mayLackRequest = false } = link
     if (kind === 'request' && operation !== undefined) {
       const tokens = this.#tokens[dir]
       const key = keyOf(operation.progressToken)
@@ -47,15 +42,20 @@ export class ProgressRules {
         progress.isDone = true
     }
     if (kind === 'notification' && method === 'notifications/progress')
-      this.#progress(message, dir, found)
+      this.#progress(message, dir, mayLackRequest || this.#hasLoss, found)
   }
 
-  #progress({ params, node }: Message, dir: Direction, found: FrameFindings): void {
+  #progress(
+    { params, node }: Message,
+    dir: Direction,
+    mayLackRequest: boolean,
+    found: FrameFindings,
+  ): void {
     const tokens = this.#tokens[dir === 'in' ? 'out' : 'in']
     const token = memberOf(params, 'progressToken')
     const progress = tokens.get(keyOf(token?.value))
     if (progress === undefined) {
-      if (tokens.size < MAX_TOKENS && !this.#mayLackRequests)
+      if (tokens.size < MAX_TOKENS && !mayLackRequest)
         found.text('progress', token ?? params ?? node, 'no request has this token')
       return
     }

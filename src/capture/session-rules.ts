@@ -3,7 +3,7 @@ import { type Revision, revisions } from '../protocol/revisions/index.js'
 import { isObject } from '../schema/issue.js'
 import type { ConversationDefinitions } from './conversation-definitions.js'
 import { ToolChecks } from './definition-checks.js'
-import type { Definitions } from './definitions.js'
+import type { Definitions, Kind } from './definitions.js'
 import type { FrameFindings } from './findings.js'
 import type { Direction } from './format.js'
 import type { Span } from './frames.js'
@@ -60,11 +60,10 @@ export class SessionRules {
     this.#definitions = definitions
   }
 
-  /** The capture lacks the handshake and may lack requests, so that nothing is concluded from their absence. */
+  /** The capture lacks the handshake, so that nothing is concluded from its absence. */
   beginPartial(): void {
     this.#isAnswered = true
     this.#isInitialized = true
-    this.#progress.beginPartial()
   }
 
   /** Something was not recorded: from now on, nothing is concluded from what the capture does not show. */
@@ -80,6 +79,12 @@ export class SessionRules {
     this.#progress.lose()
     this.#stateless.lose()
     this.#definitions.lose()
+  }
+
+  /** A list cannot be read. */
+  loseList(kind: Kind): void {
+    this.#definitions.loseList(kind)
+    if (kind === 'tools') this.#tools.lose()
   }
 
   /** `isStateless`: the connection has stateless requests only. */

@@ -56,6 +56,8 @@ export class StatelessRules {
     if (message.kind === 'request') this.#request(message, link, isStateless, found)
     if (message.kind === 'response') this.#response(message, link, found)
     if (message.kind === 'notification') this.#notification(message, link, isStateless, found)
+    // Requests are compared with their retries.
+    if (message.isOutline) this.#retries.lose()
   }
 
   #request(message: Message, link: Link, isStateless: boolean, found: FrameFindings): void {

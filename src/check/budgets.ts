@@ -12,7 +12,7 @@ export interface Budgets {
   tools: readonly string[]
 }
 
-/** `mayLackTools`: not all tools may be listed, so that none is known to be missing. */
+/** `mayLackTools`: the list may be incomplete, so no tool is reported as missing. */
 export function checkBudgets(
   { toolsBytes, p95, tools }: Budgets,
   definitions: Definitions | undefined,

@@ -32,8 +32,8 @@ export function lockText(definitions: Definitions | undefined): string {
 }
 
 /**
- * Compares what a server lists with a lock file. Throws a SyntaxError if it is none. `incomplete`: kinds of which not
- * everything may be listed, so that nothing is known to be removed.
+ * Compares what a server lists with a lock file. Throws a SyntaxError if it is none. `incomplete`: kinds whose list may be
+ * incomplete, so nothing is reported as removed.
  */
 export function checkLock(
   text: string,

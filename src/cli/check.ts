@@ -138,7 +138,9 @@ async function runCheck(args: Arguments): Promise<void> {
   }
   await printReport(checked, values.get('format') ?? 'text', failOn)
   if (checked.capture?.hasLoss === true)
-    warn('the capture lacks some of the traffic: findings that depend on it are left out')
+    warn(
+      'the capture lacks some of the traffic, or it cannot be read: findings that depend on it are left out',
+    )
   if (live?.failure !== undefined)
     throw new CommandError(3, `Cannot connect to ${checked.label}: ${live.failure}`)
   update(values, checked, incomplete)

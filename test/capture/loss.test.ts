@@ -36,11 +36,15 @@ const findingsOf = (records: readonly CaptureRecord[]) =>
   )
 
 /** The records of lines; each one is a chunk, or two if `cut` says where. */
-function recordsOf(lines: readonly string[], cut: (index: number) => number = () => 0) {
+function recordsOf(
+  lines: readonly string[],
+  cut: (index: number) => number = () => 0,
+  encoded: (line: string, index: number) => Uint8Array = encode,
+) {
   const offsets = { in: 0, out: 0 }
   const records = lines.flatMap((line, index): CaptureRecord[] => {
     const dir: Direction = line.startsWith('>') ? 'in' : 'out'
-    const bytes = encode(`${line.slice(2)}\n`)
+    const bytes = encoded(`${line.slice(2)}\n`, index)
     const at = cut(index) % bytes.length
     return [bytes.subarray(0, at), bytes.subarray(at)]
       .filter(({ length }) => length > 0)
@@ -185,6 +189,14 @@ const CONVERSATIONS: Readonly<Record<string, readonly string[]>> = {
   'a handshake after stateless requests': [...discovery, ...handshakeLines('2025-06-18')],
 }
 
+/** Bytes of a line that are not UTF-8, or nested too deeply. */
+const UNREADABLE: readonly ((line: string) => Uint8Array)[] = [
+  (line) => Uint8Array.from(Buffer.from(line.replaceAll('𝄞', 'é'), 'latin1')),
+  (line) => Uint8Array.from(Buffer.from(line.replaceAll('𝄞', '\u0095\\'), 'latin1')),
+  (line) => Uint8Array.from(Buffer.from(line.replace(/"(?=[:,}])/, '\u00ff"'), 'latin1')),
+  (line) => encode(line.replace(/("(?:params|result)":\{)(?=")/, `$1"deep":${DEEP},`)),
+]
+const DEEP = '['.repeat(600) + ']'.repeat(600)
 const indexes = fc.uniqueArray(fc.nat(200), { maxLength: 12 })
 const hows = fc.constantFrom('dropped' as const, 'damaged' as const)
 
@@ -209,6 +221,21 @@ describe.each(Object.entries(CONVERSATIONS))('on stdio, %s', (_, lines) => {
         expect(findingsOf(without(records, (index) => lost.includes(index), how))).toEqual([])
       }),
       { numRuns: runs(100) },
+    )
+  })
+
+  it('has no other findings if any messages cannot be read', () => {
+    fc.assert(
+      fc.property(indexes, fc.constantFrom(...UNREADABLE), (which, unreadable) => {
+        const records = recordsOf(
+          lines,
+          () => 0,
+          (line, index) => (which.includes(index % 200) ? unreadable(line) : encode(line)),
+        )
+        const found = findingsOf(records)
+        expect(found.filter((each) => !/^(?:invalid-utf8|deep-nesting) /.test(each))).toEqual([])
+      }),
+      { numRuns: runs(50) },
     )
   })
 
