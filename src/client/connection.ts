@@ -186,7 +186,7 @@ export class Connection implements SessionObserver {
     }
   }
 
-  /** `Client.subscribe`, with one deadline for everything that it waits for; so are the next ones. */
+  /** One deadline for everything that it waits for, as for `watch` and `listen`. */
   async subscribe(
     uri: string,
     listener: (change: ResourceChange) => unknown,

@@ -3,7 +3,7 @@ import type { LogEntry } from '../../jsonrpc/log-entry.js'
 
 /** Maximum bytes of handlers that still run although they no longer have a task; further ones keep their slots. */
 const MAX_DETACHED = 64 * 1024 * 1024
-/** Milliseconds between two reports that slots are kept, at least. */
+/** Minimum milliseconds between two reports that slots are kept. */
 const REPORT_INTERVAL = 60_000
 
 /** A run of a handler. */

@@ -8,10 +8,10 @@ export function inTime<Value>(
   signal: AbortSignal,
   promise: Promise<Value>,
 ): Promise<Value | 'late' | 'aborted'> {
-  let settled: () => void = ignore
+  let unlisten: () => void = ignore
   const aborted = new Promise<'aborted'>((resolve) => {
     if (signal.aborted) resolve('aborted')
-    else settled = onAbort(signal, () => resolve('aborted'))
+    else unlisten = onAbort(signal, () => resolve('aborted'))
   })
-  return withTimeout(milliseconds, Promise.race([promise, aborted])).finally(() => settled())
+  return withTimeout(milliseconds, Promise.race([promise, aborted])).finally(() => unlisten())
 }
