@@ -19,6 +19,8 @@ const EVENT_BYTES = 1024
 /** Milliseconds to collect records for one write, and the bytes that are written at once. */
 const FLUSH_DELAY = 20
 const BATCH_BYTES = 4 * 1024 * 1024
+/** Records that are encoded together. Encoding those of 20 ms at once would delay one call of a hundred. */
+const SLICE = 16
 /** Bytes of a character of a string. */
 const MAX_UTF8 = 3
 /** Milliseconds to write the rest at the end. */
@@ -47,23 +49,28 @@ export class CaptureFile {
   readonly #options: CaptureFileOptions
   readonly #origin = performance.now()
   #descriptor: number | undefined
-  /** What is to be encoded and written. Encoding is deferred, so that bytes are forwarded first. */
+  /** What is to be encoded. That is deferred, so that bytes are forwarded first. */
   #queue: Entry[] = []
   /** The bytes of memory that each of the queue counts for. Events that are not limited are few, and count for nothing. */
   #weights: number[] = []
-  /** Reused: only one write is in progress. */
+  /** What is encoded and not yet written: the first bytes of `#batch`, and what they count for. */
   #batch = Buffer.alloc(0)
+  #filled = 0
+  #encoded = 0
+  /** The buffer of the last write. Only one write is in progress. */
+  #spare = Buffer.alloc(0)
   #waiting = 0
   #size = 0
   #writing = false
   #timer: ReturnType<typeof setTimeout> | undefined
+  #isSliceDue = false
   readonly #flushSync = () => {
     if (this.#descriptor === undefined) return
-    // What is being written must not be overwritten.
-    if (this.#writing) this.#batch = Buffer.alloc(0)
     try {
-      for (let data = this.#encode(); data.length > 0; data = this.#encode())
-        writeSync(this.#descriptor, data)
+      for (this.#encode(); this.#filled > 0; this.#encode()) {
+        writeSync(this.#descriptor, this.#batch, 0, this.#filled)
+        this.#filled = 0
+      }
     } catch {
       // There is nobody left to be told.
     }
@@ -158,7 +165,15 @@ export class CaptureFile {
     this.#queue.push(entry)
     this.#weights.push(weight)
     this.#waiting += weight
-    if (!this.#writing) this.#schedule()
+    if (this.#queue.length < SLICE) return this.#schedule()
+    if (this.#isSliceDue) return
+    this.#isSliceDue = true
+    setImmediate(() => {
+      this.#isSliceDue = false
+      this.#encode()
+      // What is left has no room in the batch.
+      if (this.#queue.length > 0) this.#flush()
+    })
   }
 
   #schedule(): void {
@@ -169,53 +184,55 @@ export class CaptureFile {
     clearTimeout(this.#timer)
     this.#timer = undefined
     if (this.#writing) return
-    if (this.#queue.length === 0 || this.#descriptor === undefined) {
+    this.#encode()
+    if (this.#filled === 0 || this.#descriptor === undefined) {
       this.#drained?.()
       return
     }
-    this.#writing = true
-    const before = this.#waiting
-    const data = this.#encode()
-    const count = before - this.#waiting
-    // Until it is written, it still waits.
-    this.#waiting = before
+    const data = this.#batch.subarray(0, this.#filled)
+    const weight = this.#encoded
+    const used = this.#batch
+    this.#batch = this.#spare
+    // One that was made for a large message is not kept.
+    this.#spare = used.length > BATCH_BYTES ? Buffer.alloc(0) : used
+    this.#filled = 0
+    this.#encoded = 0
     this.#size += data.length
-    this.#write(data, count)
+    this.#writing = true
+    this.#write(data, weight)
   }
 
-  /** Encodes the first entries of the queue, as many as fit, and removes them. */
-  #encode(): Buffer {
-    let at = 0
+  /** Encodes the first entries of the queue, as many as the batch has room for. */
+  #encode(): void {
     let count = 0
     for (const entry of this.#queue) {
       const line = entry.type === 'bytes' ? '' : encodeRecord(entry)
       const size = entry.type === 'bytes' ? encodedSize(entry) : line.length * MAX_UTF8
-      if (at + size > this.#batch.length) {
-        if (count > 0) break
+      if (this.#filled + size > this.#batch.length) {
+        if (this.#filled > 0) break
         this.#batch = Buffer.allocUnsafeSlow(Math.max(size, BATCH_BYTES))
       }
       if (entry.type === 'bytes') {
-        at = encodeBytes(entry, this.#batch, at)
-      } else at += this.#batch.write(line, at)
-      this.#waiting -= this.#weights[count] ?? 0
+        this.#filled = encodeBytes(entry, this.#batch, this.#filled)
+      } else this.#filled += this.#batch.write(line, this.#filled)
+      this.#encoded += this.#weights[count] ?? 0
       count++
     }
     this.#queue.splice(0, count)
     this.#weights.splice(0, count)
-    return this.#batch.subarray(0, at)
   }
 
-  /** Writes all of `data`, which stands for `count` recorded bytes. */
-  #write(data: Buffer, count: number): void {
+  /** Writes all of `data`, which counts for `weight` bytes that wait. */
+  #write(data: Buffer, weight: number): void {
     if (this.#descriptor === undefined) return
     write(this.#descriptor, data, 0, data.length, null, (error, written) => {
       if (error !== null) return this.#fail(error)
-      if (written < data.length) return this.#write(data.subarray(written), count)
+      if (written < data.length) return this.#write(data.subarray(written), weight)
       this.#writing = false
-      this.#waiting -= count
+      this.#waiting -= weight
       // Less than a batch is collected for a while: each write costs about as much as forwarding a message.
-      if (this.#drained !== undefined || this.#waiting >= BATCH_BYTES) this.#flush()
-      else if (this.#queue.length > 0) this.#schedule()
+      if (this.#drained !== undefined || this.#queue.length >= SLICE) this.#flush()
+      else if (this.#queue.length > 0 || this.#filled > 0) this.#schedule()
     })
   }
 
