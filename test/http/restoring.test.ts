@@ -420,6 +420,8 @@ describe('a session store', () => {
       const client = await InitializedSession.open(url, NEWEST)
       const stream = await client.listen()
       await stream.has('data:')
+      // With `initialize`, and with `notifications/initialized`.
+      await until(() => expect(sessions.asked).toEqual(['set', 'set']))
       sessions.asked.length = 0
       for (let count = 1; count <= 4; count++) {
         await vi.advanceTimersByTimeAsync(30_000)
