@@ -1,5 +1,5 @@
 import { type Stats, closeSync, constants, openSync, statSync, write, writeSync } from 'node:fs'
-// The global of the same name is looked up by a function.
+// Imported, because each access to the global `performance` calls a getter.
 import { performance } from 'node:perf_hooks'
 import {
   type CaptureRecord,
@@ -60,7 +60,7 @@ export class CaptureFile {
   /** The buffer of the last write. Only one write is in progress. */
   #spare = Buffer.alloc(0)
   #waiting = 0
-  #size = 0
+  #written = 0
   #writing = false
   #timer: ReturnType<typeof setTimeout> | undefined
   #isSliceDue = false
@@ -68,11 +68,12 @@ export class CaptureFile {
     if (this.#descriptor === undefined) return
     try {
       for (this.#encode(); this.#filled > 0; this.#encode()) {
-        writeSync(this.#descriptor, this.#batch, 0, this.#filled)
+        for (let at = 0; at < this.#filled;)
+          at += writeSync(this.#descriptor, this.#batch, at, this.#filled - at)
         this.#filled = 0
       }
     } catch {
-      // There is nobody left to be told.
+      // The process is exiting; the error cannot be reported.
     }
   }
   #offsets: Record<Source, number> = { in: 0, out: 0, stderr: 0 }
@@ -146,7 +147,7 @@ export class CaptureFile {
   #limited(entry: Entry, weight: number, kind: Dropped, count: number): void {
     if (this.#descriptor === undefined) return
     // What waits counts as well; once it is full, it stays so.
-    this.#isFull ||= this.#size + this.#waiting >= this.#options.maxBytes
+    this.#isFull ||= this.#written + this.#waiting >= this.#options.maxBytes
     if (this.#isFull) return this.#drop(kind, count, 'the maximum size')
     if (this.#waiting + weight > MAX_WAITING) return this.#drop(kind, count, 'the disk is too slow')
     this.#isDropping = false
@@ -171,7 +172,7 @@ export class CaptureFile {
     setImmediate(() => {
       this.#isSliceDue = false
       this.#encode()
-      // What is left has no room in the batch.
+      // The batch is full.
       if (this.#queue.length > 0) this.#flush()
     })
   }
@@ -197,7 +198,6 @@ export class CaptureFile {
     this.#spare = used.length > BATCH_BYTES ? Buffer.alloc(0) : used
     this.#filled = 0
     this.#encoded = 0
-    this.#size += data.length
     this.#writing = true
     this.#write(data, weight)
   }
@@ -227,12 +227,14 @@ export class CaptureFile {
     if (this.#descriptor === undefined) return
     write(this.#descriptor, data, 0, data.length, null, (error, written) => {
       if (error !== null) return this.#fail(error)
+      this.#written += written
       if (written < data.length) return this.#write(data.subarray(written), weight)
       this.#writing = false
       this.#waiting -= weight
+      this.#encode()
       // Less than a batch is collected for a while: each write costs about as much as forwarding a message.
-      if (this.#drained !== undefined || this.#queue.length >= SLICE) this.#flush()
-      else if (this.#queue.length > 0 || this.#filled > 0) this.#schedule()
+      if (this.#drained !== undefined || this.#queue.length > 0) this.#flush()
+      else if (this.#filled > 0) this.#schedule()
     })
   }
 

@@ -1,14 +1,14 @@
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { CaptureReader, type CaptureRecord } from '../../src/capture/format.js'
 import { CaptureFile } from '../../src/tap/capture-file.js'
 
-function made() {
+function made(maxBytes = 1 << 30) {
   const folder = mkdtempSync(join(tmpdir(), 'ccmcp-capture-'))
   const path = join(folder, 'x.ndjson')
-  const capture = new CaptureFile(path, { transport: 'http', maxBytes: 1 << 30, failed: () => {} })
+  const capture = new CaptureFile(path, { transport: 'http', maxBytes, failed: () => {} })
   onTestFinished(async () => {
     await capture.close()
     rmSync(folder, { recursive: true, force: true })
@@ -37,6 +37,33 @@ it(
     expect(records().filter(({ type }) => type === 'chunk')).toHaveLength(5)
   },
 )
+
+/** No record is written before the timer has fired, which is under the control of the test. */
+function withFakeTimer() {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+}
+
+it('writes large records one after the other, without waiting in between', async () => {
+  withFakeTimer()
+  const { capture, size } = made()
+  for (let count = 0; count < 6; count++)
+    capture.body(count, 'in', 0, Buffer.alloc(5 * MEGABYTE, 'x'))
+  vi.advanceTimersToNextTimer()
+  while (size() < 25 * MEGABYTE && vi.getTimerCount() === 0) await new Promise(setImmediate)
+  // The last one is collected for a while.
+  expect(size()).toBeGreaterThan(25 * MEGABYTE)
+})
+
+it('counts bytes once against the maximum size while they are being written', async () => {
+  withFakeTimer()
+  const { capture, records } = made(MEGABYTE)
+  capture.body(1, 'in', 0, Buffer.alloc(600_000, 'x'))
+  vi.advanceTimersToNextTimer()
+  capture.body(2, 'in', 0, Buffer.alloc(100_000, 'x'))
+  await capture.close()
+  expect(records().filter(({ type }) => type === 'chunk')).toHaveLength(2)
+})
 
 it('keeps the order of records over several batches', async () => {
   const { capture, records } = made()
