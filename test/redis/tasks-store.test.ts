@@ -257,6 +257,25 @@ return redis.call('XTRIM', KEYS[1], 'MAXLEN', 1)`
     await commands((command) => command('EVAL', cut, '2', `{${prefix}}:tl`, `{${prefix}}:tu`))
     await until(() => expect(missed).toBe(2))
   })
+
+  it('stops reading changes when it is closed', async () => {
+    const prefix = newPrefix()
+    const [closed, store, other] = [make({ prefix }), make({ prefix }), make({ prefix })]
+    const told: Record<string, string[]> = { closed: [], store: [] }
+    let ready = 0
+    for (const [name, each] of Object.entries({ closed, store }))
+      each.subscribe(
+        (changed) => void told[name]?.push(changed),
+        () => void ready++,
+      )
+    await until(() => expect(ready).toBe(2))
+    await closed.close?.()
+    for (const name of ['a', 'b', 'c']) {
+      await other.create(newTask(name))
+      await until(() => expect(told['store']).toContain(name))
+    }
+    expect(told['closed']).toEqual([])
+  })
 })
 
 describe.skipIf(!canStartRedis)('tasks on a cluster', () => {

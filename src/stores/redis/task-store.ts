@@ -102,6 +102,8 @@ export class RedisTaskStore implements TaskStore {
   close(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
+    this.#listeners.clear()
+    this.#changes.stop()
     this.#connection.close()
   }
 
