@@ -71,6 +71,29 @@ async function untilIn(
   throw new Error(`the task did not become ${status}`)
 }
 
+describe('a store that fails while the server stops', () => {
+  it('is not tried again, which would keep the process alive', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const store: TaskStore = new MemoryTaskStore()
+      const claims: ((error: Error) => void)[] = []
+      store.claim = () => new Promise((_, reject) => void claims.push(reject))
+      const closed = new Promise<void>((resolve) => {
+        store.close = resolve
+      })
+      const client = new RawClient(serverOf(tools, { store }))
+      await until(() => claims.length > 0)
+      const closing = client.close()
+      claims[0]?.(new Error('out of reach'))
+      await Promise.all([closing, closed])
+      await new Promise(setImmediate)
+      expect(vi.getTimerCount()).toBe(0)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+})
+
 describe('a journal that another process uses', () => {
   it('leaves a second server without tasks, which takes it over when the first has ended', () =>
     onStillClock(async (pass) => {

@@ -235,6 +235,8 @@ export class TaskClaims {
   }
 
   #later(milliseconds: number, run: () => void): void {
+    // It would keep the process alive.
+    if (this.#runner.stopped) return
     const timer = setTimeout(() => {
       this.#timers.delete(timer)
       if (!this.#runner.stopped) run()
