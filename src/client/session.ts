@@ -88,7 +88,7 @@ export class ClientSession {
   revision: Revision | undefined
   /** The capabilities that the server has declared. */
   capabilities: Params = {}
-  /** The level of log messages that each request asks for, where the revision has it so. */
+  /** The level of log messages that each request asks for, in revisions where requests have one. */
   logLevel: LogLevel | undefined
   /** Whether the connection has ended. */
   closed = false
@@ -171,7 +171,7 @@ export class ClientSession {
   }
 
   /**
-   * Sends a request. Where the result needs input, that is gathered and the request is sent again; a result type of an
+   * Sends a request. If the result needs input, that is gathered and the request is sent again; a result type of an
    * extension is left to the extension.
    */
   async request(
@@ -251,7 +251,7 @@ export class ClientSession {
     return { settings: settingsOf(id, this.capabilities), connection }
   }
 
-  /** Sends a request, and once more where the server has refused it for a reason that the client can remove. */
+  /** Sends a request, and once more if the server has refused it for a reason that the client can remove. */
   async #requestWithRetry(
     method: string,
     params: Params | undefined,

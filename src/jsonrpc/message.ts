@@ -256,7 +256,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The member of a value at a path of names; undefined where there is none. */
+/** The member of a value at a path of names; undefined if there is none. */
 export function memberAt(value: unknown, path: readonly string[]): unknown {
   let found = value
   for (const key of path) {

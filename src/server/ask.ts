@@ -57,7 +57,7 @@ export type Answers<Questions> = {
   -readonly [Key in keyof Questions]: Questions[Key] extends Question<infer Answer> ? Answer : never
 }
 
-/** With `optional`, the answer is undefined if the user declines; without, `Declined` is thrown. */
+/** With `optional`, the answer is undefined if the user declines; otherwise `DeclinedError` is thrown. */
 interface Optional<Is extends boolean> {
   optional?: Is
 }

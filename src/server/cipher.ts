@@ -69,7 +69,7 @@ export function maxEncryptedLength(length: number): number {
   return Math.ceil(((iv + length * bytesACharacter + tag) * 4) / 3) + 2
 }
 
-/** Undefined if it is not the encoding that `close` writes. */
+/** Undefined if the text is not in the encoding that `encrypt` writes. */
 function partsOf(
   sealed: string,
 ): { iv: Uint8Array<ArrayBuffer>; data: Uint8Array<ArrayBuffer> } | undefined {

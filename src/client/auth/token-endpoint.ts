@@ -147,7 +147,7 @@ function tokenFetch({ http, dpop, client }: TokenContext) {
       return new Response(JSON.stringify(answer), response)
     }
     if (answer === undefined) throw invalid('a response that is not a JSON object')
-    // ID tokens are for who logs users in. They are not used, so they cannot be wrong either.
+    // ID tokens are not used; they are removed so that the library does not validate them.
     const { id_token: _, ...used } = answer
     const json = new Headers(response.headers)
     json.set('content-type', 'application/json')

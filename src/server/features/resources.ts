@@ -125,9 +125,9 @@ interface UriMatch {
 }
 
 /**
- * A fixed resource comes first, then the templates in order: the first match serves the URI, also if this caller may
+ * A fixed resource comes first, then the templates in order: the first match serves the URI, even if this caller may
  * not use it. A restricted definition also guards other spellings of its URI that another definition would serve (see
- * `foldUri`). Undefined if no definition matches.
+ * `looseKey`). Undefined if no definition matches.
  */
 function matchUri({ resources }: InternalServer, uri: string): UriMatch | undefined {
   // Percent-encoding makes a URI at most three times as long: a longer one cannot be that of a definition.

@@ -19,7 +19,7 @@ export interface ServedResource {
   readonly listing: ResourceListing | ResourceTemplateListing
   /** Of a fixed URI: its normal form. */
   readonly key: string
-  /** Of a fixed URI: as `foldUri` writes it. */
+  /** Of a fixed URI: its `looseKey`. */
   readonly folded: string
 }
 

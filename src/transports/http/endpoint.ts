@@ -39,9 +39,9 @@ import {
 import { type TwoEndpointPaths, TwoEndpointRouter } from './two-endpoint/router.js'
 
 export interface EndpointOptions extends GuardOptions, SessionRouterOptions, OpenResponsesOptions {
-  /** The path of the endpoint; every path where it is undefined. */
+  /** The path of the endpoint; every path if it is undefined. */
   path?: string | undefined
-  /** The paths of HTTP+SSE, the transport before Streamable HTTP, where it is served. */
+  /** The paths of HTTP+SSE, the transport before Streamable HTTP, if it is served. */
   twoEndpoint?: TwoEndpointPaths | undefined
   /** The parameters of a tool that are repeated in headers, as far as the caller may see the tool. */
   headerParameters(
@@ -134,7 +134,7 @@ export class Endpoint {
     }
   }
 
-  /** Begins to share sessions with other processes, where the session store is made for that. */
+  /** Begins to share sessions with other processes, if the session store is made for that. */
   start(listening: { scheme: string; port: number } | undefined): void {
     this.#sessionRouter.start(listening)
   }
@@ -391,7 +391,7 @@ const NOT_UTF8: Message = {
 }
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** The text of a body; undefined where it is not valid UTF-8. */
+/** The text of a body; undefined if it is not valid UTF-8. */
 function decode(body: Uint8Array): string | undefined {
   try {
     return utf8.decode(body)

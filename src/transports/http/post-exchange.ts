@@ -41,16 +41,16 @@ export interface PostOptions {
   challenge(error: RpcError): HeaderList
   /** Responds with 500 to an error of the server, and logs it. */
   fail(context: HttpContext, error: unknown): void
-  /** Ids of the requests in the message, where their responses must come even if this process ends. */
+  /** Ids of the requests in the message, if their responses must come even if this process ends. */
   requestIds?: readonly Id[]
-  /** Called before a response that is no error; where that returns a promise, the response waits for it, and is an error if it resolves with false. */
+  /** Called before a response that is no error; if that returns a promise, the response waits for it, and is an error if it resolves with false. */
   acknowledge?: (exchange: PostExchange) => Promise<boolean> | undefined
-  /** Headers of the response to `initialize`, for which the session may have to be stored first. Called without a response where there is none, or the client has disconnected. */
+  /** Headers of the response to `initialize`, for which the session may have to be stored first. Called without a response if there is none, or the client has disconnected. */
   initialized?: (response: SentResponse | undefined) => HeaderList | Promise<HeaderList>
 }
 
 /**
- * The message of a POST within a session. The response is JSON, or a stream where other messages precede it. A client
+ * The message of a POST within a session. The response is JSON, or a stream if other messages precede it. A client
  * that disconnects cancels nothing: if the response is a stream, what is sent from then on is stored until it
  * reconnects.
  */
@@ -103,7 +103,7 @@ export class PostExchange implements Exchange, KeptAlive {
     return this.#log?.congested ?? false
   }
 
-  /** Called where the response follows later; `done` is called after it. */
+  /** Called if the response follows later; `done` is called after it. */
   wait(done: () => void): void {
     this.#done = done
     if (this.#log !== undefined) return

@@ -72,14 +72,14 @@ export class SessionStreams {
     return false
   }
 
-  /** Sends a request on the standalone stream, when that of its call is disconnected; false where it is not open. */
+  /** Sends a request on the standalone stream, when that of its call is disconnected; false if it is not open. */
   sendStandalone(frame: string): boolean {
     if (!this.standalone.connected) return false
     this.standalone.push(frame)
     return true
   }
 
-  /** Opens the standalone stream until the token expires; false where it is open already. */
+  /** Opens the standalone stream until the token expires; false if it is open already. */
   listen(context: HttpContext, headers: HeaderList, expires: number | undefined): boolean {
     const { standalone } = this
     if (standalone.connected) return false
@@ -92,7 +92,7 @@ export class SessionStreams {
     return true
   }
 
-  /** Opens a stream for the response to requests, whose ids are stored where they are given. */
+  /** Opens a stream for the response to requests, whose ids are stored if they are given. */
   openStream(
     context: HttpContext,
     headers: HeaderList,
@@ -108,7 +108,7 @@ export class SessionStreams {
     return log
   }
 
-  /** Sends what followed an event; false where its stream is unknown, 'unavailable' where the event store fails. */
+  /** Sends what followed an event; false if its stream is unknown, 'unavailable' if the event store fails. */
   resume(
     context: HttpContext,
     event: EventId,

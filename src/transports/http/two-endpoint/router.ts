@@ -136,7 +136,7 @@ export class TwoEndpointRouter {
     )
   }
 
-  /** The session with this id, where it belongs to the principal. */
+  /** The session with this id, if it belongs to the principal. */
   #find({ principal }: AdmittedRequest, id: string): TwoEndpointSession | undefined {
     const session = this.#sessions.get(id)
     return session?.owner === principal?.id && session?.closed === false ? session : undefined
