@@ -398,7 +398,7 @@ export class ClientSession {
     if (known?.mayRequireInput === true && hasInput) return result
     throw new TypeError(
       hasInput
-        ? `${method} must not need input, but its response does; a method of an extension may if its "methods" say so`
+        ? `The response to ${method} has the resultType "input_required", which this method does not allow; for a method of an extension, set "mayRequireInput" in its "methods"`
         : `The response to ${method} needs input, but has neither "inputRequests" nor "requestState"`,
     )
   }

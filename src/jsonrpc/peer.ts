@@ -252,7 +252,9 @@ export class Peer implements Receiver, PeerPort {
         id,
         withCode(
           'INVALID_RESPONSE',
-          new TypeError(`Invalid response: ${error.message}`, { cause: error }),
+          new TypeError(error.message.replace(/^(?:Invalid Request: )?/, 'Invalid response: '), {
+            cause: error,
+          }),
         ),
       )
     if (noResponse || !this.#options.respondsToMalformed) return exchange.reply()

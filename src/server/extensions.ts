@@ -196,7 +196,8 @@ export class Extensions {
         listen = {},
       } = extension
       const missing = requires.find((other) => !all.some((each) => each.id === other))
-      if (missing !== undefined) throw new TypeError(`Extension ${id} requires ${missing}; add it`)
+      if (missing !== undefined)
+        throw new TypeError(`Extension ${id} requires ${missing}; add it to "extensions"`)
       for (const [kind, names] of Object.entries({
         id: [id],
         method: Object.keys(methods),
@@ -361,7 +362,9 @@ export class Extensions {
     if (extension === undefined) return false
     this.requireDeclared(extension, connection)
     if (connection.revision.typedResults) return true
-    throw new TypeError(`${extension.id}: results of ${connection.revision.id} have no resultType`)
+    throw new TypeError(
+      `Extension ${extension.id}: protocol revision ${connection.revision.id} has no resultType, so this result cannot be sent`,
+    )
   }
 
   /** Opens the streams of all fields of a `subscriptions/listen` that belong to extensions. */

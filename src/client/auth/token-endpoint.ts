@@ -182,7 +182,7 @@ function refused(
   const said = error === undefined ? '' : `: ${describeError(error, why)}`
   return new AuthorizationError(
     'TOKEN_REQUEST_FAILED',
-    `The token endpoint answered HTTP ${status}${said}`,
+    `The token endpoint responded with HTTP ${status}${said}`,
     // Whatever the body says, a failure of the server does not mean that a token is invalid.
     status >= 500 || status === 429 ? UNREACHABLE : error,
   )

@@ -133,7 +133,7 @@ export class AskByResult implements Asking {
   }
 
   async ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>> {
-    this.#steps.assertNotInStep('A question')
+    this.#steps.assertNotInStep('call.ask()')
     if (this.#ending) return await this.#throwSuspended()
     const deciding = this.#lookUpAnswers(questions)
     const decided: Promise<unknown> = deciding

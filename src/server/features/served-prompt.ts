@@ -25,7 +25,7 @@ export function preparePrompt(definition: Prompt): ServedPrompt {
   const { name, title, description, icons, meta, arguments: declared = {}, build } = definition
   const fail = (problem: string) => new TypeError(`Prompt ${JSON.stringify(name)}: ${problem}`)
   if (typeof name !== 'string' || name === '') throw fail('its name must be a non-empty string')
-  if (typeof build !== 'function') throw fail('it has no "build"')
+  if (typeof build !== 'function') throw fail('"build" must be a function')
   checkTypos(definition, MEMBERS, fail)
   checkSharedProperties(definition, fail)
   checkArguments(declared, fail)
@@ -83,7 +83,7 @@ function checkArgument(name: string, facts: unknown, fail: Fail): void {
     if (holds === undefined) {
       const known = Object.keys(ARGUMENT_MEMBERS).join(', ')
       throw fail(
-        `${argument} has "${member}", which is none of ${known}${member === 'type' ? `. ${STRINGS}` : ''}`,
+        `${argument} has the unknown member "${member}"; expected one of ${known}${member === 'type' ? `. ${STRINGS}` : ''}`,
       )
     }
     if (value !== undefined && !holds(value))

@@ -50,7 +50,7 @@ export class Connection {
     let size = COMMAND
     for (const part of command) size += part.length
     if (this.#pending + size > MAX_PENDING)
-      throw new RedisUnavailableError('Too many commands wait for a reply of Redis')
+      throw new RedisUnavailableError('Too many commands are waiting for a reply from Redis')
     const link = this.#linked()
     this.#pending += size
     const deadline = new Deadline(timeout)
@@ -129,7 +129,7 @@ export class Connection {
   #linked(): Link {
     if (this.#link !== undefined) return this.#link
     if (performance.now() < this.#retryAt)
-      throw new RedisUnavailableError('Redis cannot be reached; it is tried again soon')
+      throw new RedisUnavailableError('Redis cannot be reached; the next attempt follows shortly')
     this.#link = openLink(this.#client)
     return this.#link
   }

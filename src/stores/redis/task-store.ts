@@ -205,7 +205,7 @@ export class RedisTaskStore implements TaskStore {
         missed: () => this.#tell((each) => each.missed()),
         late: () => void this.#reap(),
         failed: (error) => {
-          const message = 'Changes of tasks cannot be read from Redis; it is tried again'
+          const message = 'Task changes cannot be read from Redis; retrying'
           this.#report({ level: 'error', message, error })
         },
       })

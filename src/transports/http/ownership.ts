@@ -81,7 +81,8 @@ export class Ownership {
       .settled(name)
       .then(() => this.#ownership.release(name, generation))
       .catch((error: unknown) => {
-        const message = 'A session could not be released; it is when the lease of this process ends'
+        const message =
+          'A session could not be released; it will be when the lease of this process ends'
         this.#report({ level: 'warning', message, error })
       })
     await withTimeout(timeout, released)
