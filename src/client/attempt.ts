@@ -54,7 +54,7 @@ export class ConnectionAttempt {
       try {
         return await this.#openAsKnown(requested, known, times)
       } catch (error) {
-        if (times.signal?.aborted === true || saysNothing(error)) throw error
+        if (times.signal?.aborted === true || isInconclusiveFailure(error)) throw error
         await this.#reopen()
       }
     }
@@ -245,7 +245,7 @@ export class ConnectionAttempt {
 }
 
 /** Whether the failure to open as before does not mean that the server has changed: it is not there, or refuses everyone. */
-function saysNothing(error: unknown): boolean {
+function isInconclusiveFailure(error: unknown): boolean {
   return error instanceof RequestFailedError && (error.code === 'NETWORK' || isInconclusive(error))
 }
 

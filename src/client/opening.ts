@@ -130,7 +130,7 @@ export function discoveredDetails(result: Params): ServerDetails {
     server: infoOf(isObject(meta) ? meta[SERVER_INFO] : undefined),
     capabilities: isObject(capabilities) ? capabilities : {},
     instructions: typeof instructions === 'string' ? instructions : undefined,
-    parseDiscoverResult: result,
+    discoverResult: result,
   }
 }
 

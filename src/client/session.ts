@@ -68,7 +68,7 @@ export interface ServerDetails {
   capabilities: Params
   instructions: string | undefined
   /** The result of `server/discover`, if there was one. */
-  parseDiscoverResult?: Params
+  discoverResult?: Params
 }
 
 /** The options of a request with the timeouts of its call. */

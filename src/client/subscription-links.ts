@@ -177,8 +177,8 @@ export class StreamLink implements SubscriptionLink {
   async #run(): Promise<void> {
     try {
       while (!this.#isClosed() && !this.#isCovered()) {
-        const goOn = await this.#open([...this.#wanted])
-        if (!goOn) break
+        const more = await this.#open([...this.#wanted])
+        if (!more) break
       }
       if (this.#wanted.size === 0) {
         this.#current?.close()

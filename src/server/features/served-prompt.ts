@@ -29,10 +29,10 @@ export function preparePrompt(definition: Prompt): ServedPrompt {
   checkTypos(definition, MEMBERS, fail)
   checkSharedProperties(definition, fail)
   checkArguments(declared, fail)
-  const names = Object.entries(declared).map(([argument, facts]) => ({
+  const names = Object.entries(declared).map(([argument, declaration]) => ({
     name: argument,
-    ...withoutUndefined({ title: facts.title, description: facts.description }),
-    required: facts.required !== false,
+    ...withoutUndefined({ title: declaration.title, description: declaration.description }),
+    required: declaration.required !== false,
   }))
   const listing: PromptListing = {
     name,
@@ -66,16 +66,16 @@ function checkArguments(declared: unknown, fail: Fail): void {
     )
   }
   if (declared['type'] === 'object') throw fail(`"arguments" looks like a JSON Schema. ${STRINGS}`)
-  for (const [name, facts] of Object.entries(declared)) checkArgument(name, facts, fail)
+  for (const [name, declaration] of Object.entries(declared)) checkArgument(name, declaration, fail)
 }
 
-function checkArgument(name: string, facts: unknown, fail: Fail): void {
+function checkArgument(name: string, declaration: unknown, fail: Fail): void {
   const argument = `the argument ${JSON.stringify(name)}`
   if (name === '') throw fail('an argument needs a name that is not empty')
-  if (isSchema(facts)) throw fail(`${argument} is a schema. ${STRINGS}`)
-  if (!isObject(facts))
-    throw fail(`${argument} must be an object, not ${kindOf(facts)}. ${STRINGS}`)
-  for (const [member, value] of Object.entries(facts)) {
+  if (isSchema(declaration)) throw fail(`${argument} is a schema. ${STRINGS}`)
+  if (!isObject(declaration))
+    throw fail(`${argument} must be an object, not ${kindOf(declaration)}. ${STRINGS}`)
+  for (const [member, value] of Object.entries(declaration)) {
     const [holds, what] =
       (Object.hasOwn(ARGUMENT_MEMBERS, member) &&
         ARGUMENT_MEMBERS[member as keyof PromptArgument]) ||

@@ -302,40 +302,40 @@ export class Endpoint {
       return this.#refuse(context, new HttpErrorResponse(400, message.error, headers), message.id)
     if (message.kind !== 'request')
       return this.#refuse(context, new HttpErrorResponse(400, NOT_A_REQUEST, headers))
-    const facts = this.#options.methods.get(message.method)
+    const descriptor = this.#options.methods.get(message.method)
     try {
       checkRequestMeta(message, version)
-      checkRoutingHeaders(context, message, facts)
-      const parameters = this.#headerParameters(message, facts, request.principal)
+      checkRoutingHeaders(context, message, descriptor)
+      const parameters = this.#headerParameters(message, descriptor, request.principal)
       if (parameters instanceof Promise)
-        return this.#serveLater(request, message, facts, parameters)
+        return this.#serveLater(request, message, descriptor, parameters)
       checkParameterHeaders(context, message.params, parameters)
     } catch (error) {
       return this.#refuseMismatch(request, message.id, error)
     }
-    this.#serveStateless(request, message, facts)
+    this.#serveStateless(request, message, descriptor)
   }
 
   #headerParameters(
     message: Request,
-    facts: MethodDescriptor | undefined,
+    descriptor: MethodDescriptor | undefined,
     principal: Principal | undefined,
   ): readonly RepeatedParameter[] | Promise<readonly RepeatedParameter[]> {
-    if (facts?.paramHeaders !== true || facts.nameParam === undefined) return []
-    const name = message.params?.[facts.nameParam]
+    if (descriptor?.paramHeaders !== true || descriptor.nameParam === undefined) return []
+    const name = message.params?.[descriptor.nameParam]
     return typeof name === 'string' ? this.#options.headerParameters(name, message, principal) : []
   }
 
   #serveLater(
     request: AdmittedRequest,
     message: Request,
-    facts: MethodDescriptor | undefined,
+    descriptor: MethodDescriptor | undefined,
     parameters: Promise<readonly RepeatedParameter[]>,
   ): void {
     parameters
       .then((known) => checkParameterHeaders(request.context, message.params, known))
       .then(
-        () => this.#serveStateless(request, message, facts),
+        () => this.#serveStateless(request, message, descriptor),
         (error: unknown) => this.#refuseMismatch(request, message.id, error),
       )
       .catch((error: unknown) => this.#fail(request.context, error))
@@ -349,7 +349,7 @@ export class Endpoint {
   #serveStateless(
     request: AdmittedRequest,
     message: Request,
-    facts: MethodDescriptor | undefined,
+    descriptor: MethodDescriptor | undefined,
   ): void {
     const { context, principal, headers } = request
     if (this.#closing) return this.#refuseClosing(request, message.id)
@@ -364,7 +364,7 @@ export class Endpoint {
       challenge: this.#challenge,
       ended: this.#ended,
       budgets: this.#options.budgets,
-      stream: facts?.stream === true,
+      stream: descriptor?.stream === true,
     })
     const session = this.#options.openSession(exchange)
     if (exchange.serve(message, session)) this.#stateless.add(exchange)

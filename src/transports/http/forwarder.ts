@@ -143,7 +143,7 @@ export class Forwarder {
     body: ForwardedBody | undefined,
     aborted: AbortController,
   ): Promise<'served' | 'unserved'> {
-    const silence = new Silence(this.#options.keepAlive, () => aborted.abort(SILENT))
+    const silence = new SilenceTimeout(this.#options.keepAlive, () => aborted.abort(SILENT))
     try {
       const response = await this.#fetch(context, address, process, body, aborted.signal)
       if (response === undefined) return 'unserved'
@@ -211,7 +211,7 @@ async function withoutLease(
 }
 
 /** Ends an exchange with a process that sends nothing, not even keep-alives. */
-class Silence {
+class SilenceTimeout {
   readonly #limit: number
   readonly #expired: () => void
   #timer: ReturnType<typeof setTimeout> | undefined
@@ -237,7 +237,7 @@ async function relay(
   response: Response,
   context: HttpContext,
   signal: AbortSignal,
-  silence: Silence,
+  silence: SilenceTimeout,
 ): Promise<void> {
   const headers = endToEnd(response.headers).flatMap(([name, value]) =>
     name === 'content-encoding' ? [] : [name, value],

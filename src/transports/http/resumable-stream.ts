@@ -15,7 +15,7 @@ import type { EventStore, EventWriter, StoredEvent } from '../../stores/event-st
 import type { SseStream } from './sse-stream.js'
 import { withTimeout } from '../../jsonrpc/deadline.js'
 
-export interface EventLogOptions {
+export interface StreamStoreOptions {
   eventStore: EventStore
   /** Milliseconds for which events are stored at least, unless they are evicted. */
   ttl: number
@@ -53,7 +53,7 @@ export class ResumableStream {
   readonly name: string
   readonly #key: string
   readonly #owner: StreamOwner
-  readonly #options: EventLogOptions
+  readonly #options: StreamStoreOptions
   #count = 0
   #connection: SseStream | undefined
   #ended = false
@@ -63,7 +63,7 @@ export class ResumableStream {
   #waitingLength = 0
 
   /** The name of the session makes the key of the stream unique. */
-  constructor(owner: StreamOwner, name: string, options: EventLogOptions) {
+  constructor(owner: StreamOwner, name: string, options: StreamStoreOptions) {
     this.name = name
     this.#owner = owner
     this.#key = `${owner.session}/${name}`

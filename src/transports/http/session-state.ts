@@ -168,8 +168,8 @@ export function stateChangesOf(message: Message, methods: Methods): StateChange[
     return message.method === 'notifications/initialized' ? ['initialized'] : []
   if (message.kind !== 'request') return []
   const { id, method, params } = message
-  const fact = methods.get(method)?.session
-  const value = params?.[fact?.param ?? '']
-  if (fact === undefined || typeof value !== 'string') return []
-  return fact.keep === 'last' && value.length > MAX_LAST ? [] : [{ ...fact, id, method, value }]
+  const effect = methods.get(method)?.session
+  const value = params?.[effect?.param ?? '']
+  if (effect === undefined || typeof value !== 'string') return []
+  return effect.keep === 'last' && value.length > MAX_LAST ? [] : [{ ...effect, id, method, value }]
 }

@@ -46,15 +46,15 @@ function mismatch(problem: string): RpcError {
 export function checkRoutingHeaders(
   context: HttpContext,
   { method, params }: Request,
-  facts: MethodDescriptor | undefined,
+  descriptor: MethodDescriptor | undefined,
 ): void {
   const header = context.header('mcp-method')
   if (header === undefined)
     throw mismatch(`the header Mcp-Method is missing; it must be ${truncateJson(method)}`)
   if (header.trim() !== method)
     throw mismatch(`the header Mcp-Method must be ${truncateJson(method)}, as in the body`)
-  if (facts?.nameParam === undefined) return
-  const name = params?.[facts.nameParam]
+  if (descriptor?.nameParam === undefined) return
+  const name = params?.[descriptor.nameParam]
   if (typeof name === 'string') checkValue('Mcp-Name', context.header('mcp-name'), name)
 }
 
