@@ -75,7 +75,7 @@ export type { ReconnectOptions } from './client/reconnect.js'
 export type { CallOptions, Progress } from './client/call-options.js'
 export type { ListenOptions, Subscription } from './client/subscription.js'
 export type { ListChange, ResourceChange, SubscriptionEnded } from './client/subscriptions.js'
-export { InvalidResultError as InvalidResult, type TypedToolResult } from './client/tool-results.js'
+export { InvalidResultError, type TypedToolResult } from './client/tool-results.js'
 export { ConnectionError, type Target, type TargetChannel } from './client/target.js'
 export { TimeoutError } from './jsonrpc/deadline.js'
 export {

@@ -7,7 +7,7 @@
 export const nextTurn: (run: () => void) => unknown =
   typeof setImmediate === 'function' ? setImmediate : (run) => setTimeout(run, 0)
 
-/** Lets the process exit while this timer is active, where the runtime has processes. Returns the timer. */
+/** Lets the process exit while this timer is active, if the runtime has processes. Returns the timer. */
 export function unref<Timer>(timer: Timer): Timer {
   ;(timer as { unref?: () => void }).unref?.()
   return timer
@@ -35,7 +35,7 @@ export function isNode(): boolean {
   return node !== undefined && bun === undefined && deno === undefined
 }
 
-/** What a failed `fetch` of a browser may mean, which does not say it; empty elsewhere, and for other errors. */
+/** A hint for a failed `fetch` in a browser, which does not report the reason; empty elsewhere, and for other errors. */
 export function corsHint(error: Error): string {
   const { location } = globalThis as { location?: { origin?: string } }
   const opaque = error instanceof TypeError && error.cause === undefined
@@ -55,11 +55,11 @@ export async function addressesOf(host: string): Promise<string[]> {
   }
 }
 
-/** A function that decompresses Brotli, up to a number of bytes beyond which it throws; undefined where there is none (browsers). */
+/** A function that decompresses Brotli, up to a number of bytes beyond which it throws; undefined if there is none (browsers). */
 export function brotliDecoder(): ((bytes: Uint8Array, maxBytes: number) => Uint8Array) | undefined {
   const zlib = globalThis.process?.getBuiltinModule?.('node:zlib')
   if (zlib === undefined) return undefined
-  // Of a body that was cut off, what there is.
+  // Returns what a truncated body contains instead of throwing.
   const finishFlush = zlib.constants.BROTLI_OPERATION_FLUSH
   return (bytes, maxBytes) =>
     zlib.brotliDecompressSync(bytes, { finishFlush, maxOutputLength: Math.max(1, maxBytes) })

@@ -44,7 +44,7 @@ export class ConnectionAttempt {
     this.session = new ClientSession(this.#channel, options)
   }
 
-  /** Opens as it is known to work, if it is known; otherwise, or if that fails, finds out what the server has. */
+  /** Opens the session the way that worked last time, if known; otherwise, or if that fails, negotiates. */
   async open(
     requested: Revision | undefined,
     known: Known | undefined,
@@ -54,7 +54,7 @@ export class ConnectionAttempt {
       try {
         return await this.#openAsKnown(requested, known, times)
       } catch (error) {
-        if (times.signal?.aborted === true || saysNothing(error)) throw error
+        if (times.signal?.aborted === true || isInconclusiveFailure(error)) throw error
         await this.#reopen()
       }
     }
@@ -82,7 +82,7 @@ export class ConnectionAttempt {
     return await this.#handshake(requested, { ...times, timeout })
   }
 
-  /** Opens without asking, by what the server has allowed to reuse. False if the transport does not answer every request. */
+  /** Opens the session from a cached `server/discover` result, without a request. False if the transport is not HTTP. */
   reuse(details: ServerDetails): boolean {
     if (this.#channel.http !== true) return false
     this.session.revision = details.revision
@@ -165,7 +165,7 @@ export class ConnectionAttempt {
     }
   }
 
-  /** Every HTTP request has a response: one that is missing decides nothing. */
+  /** Over HTTP every request gets a response, so a timeout is an error, not the sign of a legacy server. */
   async #negotiateOverHttp(times: Timeouts): Promise<ServerDetails> {
     const { timeout, signal } = times
     const probed = await probe(this.session, newest, withSignal(timeout, signal), true)
@@ -245,7 +245,7 @@ export class ConnectionAttempt {
 }
 
 /** Whether the failure to open as before does not mean that the server has changed: it is not there, or refuses everyone. */
-function saysNothing(error: unknown): boolean {
+function isInconclusiveFailure(error: unknown): boolean {
   return error instanceof RequestFailedError && (error.code === 'NETWORK' || isInconclusive(error))
 }
 

@@ -152,7 +152,7 @@ function keyOf(method: string, detail: string): string {
 /** A cached page has led to a cursor that the server no longer accepts. */
 class StaleCursor extends Error {}
 
-/** Every item of a paginated list, with cached pages where there are any. */
+/** Every item of a paginated list, with cached pages if there are any. */
 export async function* cachedListOf<Item>(
   cache: ResultCache,
   send: Send,

@@ -20,7 +20,7 @@ export interface CallOptions {
 export interface SessionCallOptions extends CallOptions {
   /** Called if the response is not yet the result: it needs input, or belongs to an extension. */
   onRound?: () => void
-  /** The timeouts of the call, where it has waited for something else before. */
+  /** The timeouts of the call, if it has waited for something else before. */
   deadline?: Deadline
 }
 

@@ -137,7 +137,14 @@ function opener(
   }
   let prior = options.prior === undefined ? undefined : readPrior(options.prior)
   if (options.prior !== undefined && prior === undefined)
-    callHook(() => report({ level: 'info', message: 'The prior is not valid, or too old' }), ignore)
+    callHook(
+      () =>
+        report({
+          level: 'info',
+          message: '"prior" was ignored: it is invalid, or older than 7 days',
+        }),
+      ignore,
+    )
   return async (observer, signal) => {
     const attempt = start(target, { ...shared, observer })
     const given = prior
@@ -175,6 +182,6 @@ function revisionOf(id: string): Revision {
   const revision = revisions.find((each) => each.id === id)
   if (revision !== undefined) return revision
   throw new TypeError(
-    `Unknown protocol revision ${JSON.stringify(id)}; known are ${revisions.map((each) => each.id).join(', ')}`,
+    `Unknown protocol revision ${JSON.stringify(id)}; expected one of ${revisions.map((each) => each.id).join(', ')}`,
   )
 }

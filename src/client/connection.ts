@@ -149,7 +149,7 @@ export class Connection implements SessionObserver {
     return this.#next
   }
 
-  /** Resolves when a request has shown that the server is what it is taken for. */
+  /** Resolves when a request has confirmed the details taken from a prior, or they were replaced. */
   async #verified(options: SessionCallOptions): Promise<void> {
     const opened = await this.ready(options)
     if (opened.verified) return
@@ -384,7 +384,7 @@ function lostBy(error: Error): ChannelClosedError {
   return new ChannelClosedError(`The connection broke: ${error.message}`, { cause: error })
 }
 
-/** Whether the server has refused the request as one of another revision would: it was not executed. */
+/** Whether the error suggests that the server speaks another protocol revision; the request was not executed. */
 function isRefusal(error: unknown): boolean {
   if (error instanceof RpcError) return error.code === METHOD_NOT_FOUND || isModern(error)
   return isLegacyFailure(error) && error.executed === 'no'

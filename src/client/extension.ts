@@ -100,7 +100,7 @@ const CORE_NOTIFICATIONS: ReadonlySet<string> = new Set(
 export class ClientExtensions {
   readonly #extensions: readonly ClientExtension[]
 
-  /** Throws where an extension is not valid, or two of them claim the same name. */
+  /** Throws if an extension is not valid, or two of them claim the same name. */
   constructor(extensions: readonly ClientExtension[] = []) {
     const names = new Set<string>()
     const claim = (kind: string, name: string) => {

@@ -43,7 +43,7 @@ export function capabilitiesOf({ sample, elicit, roots }: InputHandlers): Params
   }
 }
 
-/** The handlers, with an elicitation refused where its mode is not one of the declared. */
+/** The handlers, with an elicitation refused if its mode is not one of the declared. */
 export function declaredHandlers(handlers: InputHandlers, { elicitation }: Params): InputHandlers {
   const { elicit } = handlers
   // Without a mode, an empty capability means forms.

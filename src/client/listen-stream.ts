@@ -6,7 +6,7 @@ import { SUBSCRIPTION_ID } from '../protocol/meta.js'
 import type { ClientSession } from './session.js'
 
 /** Milliseconds for the acknowledgement of a stream. */
-const PATIENCE = 30_000
+const ACKNOWLEDGE_TIMEOUT = 30_000
 
 /**
  * A `subscriptions/listen` stream.
@@ -33,15 +33,16 @@ export class ListenStream {
     const said = new Promise<Params>((resolve) => {
       this.#acknowledge = resolve
     })
-    this.acknowledged = markHandled(this.#withinPatience(said))
+    this.acknowledged = markHandled(this.#acknowledgedInTime(said))
   }
 
-  async #withinPatience(said: Promise<Params>): Promise<Params> {
+  async #acknowledgedInTime(said: Promise<Params>): Promise<Params> {
     const ended = this.ended.then((error) => {
       throw error ?? notAcknowledged('ended without an acknowledgement')
     })
-    const accepted = await withTimeout(PATIENCE, Promise.race([said, ended]))
-    if (accepted === 'late') throw notAcknowledged(`was not acknowledged within ${PATIENCE} ms`)
+    const accepted = await withTimeout(ACKNOWLEDGE_TIMEOUT, Promise.race([said, ended]))
+    if (accepted === 'late')
+      throw notAcknowledged(`was not acknowledged within ${ACKNOWLEDGE_TIMEOUT} ms`)
     return accepted
   }
 

@@ -130,7 +130,7 @@ export function discoveredDetails(result: Params): ServerDetails {
     server: infoOf(isObject(meta) ? meta[SERVER_INFO] : undefined),
     capabilities: isObject(capabilities) ? capabilities : {},
     instructions: typeof instructions === 'string' ? instructions : undefined,
-    parseDiscoverResult: result,
+    discoverResult: result,
   }
 }
 
@@ -189,6 +189,6 @@ export async function initialize(
 
 function infoOf(value: unknown): Implementation | undefined {
   return isObject(value) && typeof value['name'] === 'string'
-    ? (value as unknown as Implementation)
-    : undefined // for display only
+    ? (value as unknown as Implementation) // only displayed: other members are not checked
+    : undefined
 }

@@ -28,7 +28,7 @@ export interface Known {
 const MAX_AGE = 7 * 24 * 60 * 60 * 1000
 
 export function priorOf(
-  { revision, parseDiscoverResult: discovered }: ServerDetails,
+  { revision, discoverResult: discovered }: ServerDetails,
   httpSse: boolean,
 ): Prior {
   return {

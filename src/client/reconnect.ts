@@ -40,7 +40,7 @@ export class Backoff {
     this.#options = options
   }
 
-  /** What is opened has been opened. It counts as a success when it lasts. */
+  /** The connection is open. It counts as a success only if it lasts longer than `maxDelay`. */
   opened(): void {
     this.#openedAt = Date.now()
   }

@@ -7,11 +7,11 @@ export class SessionState {
 
   /** Remembers a request that has succeeded. */
   requested(method: string, params: Params | undefined): void {
-    const fact = METHODS.get(method)?.session
-    const value = fact === undefined ? undefined : params?.[fact.param]
-    if (fact === undefined || typeof value !== 'string') return
-    if (typeof fact.keep === 'object') this.#values.get(fact.keep.undoes)?.delete(value)
-    else if (fact.keep === 'last') this.#values.set(method, new Set([value]))
+    const effect = METHODS.get(method)?.session
+    const value = effect === undefined ? undefined : params?.[effect.param]
+    if (effect === undefined || typeof value !== 'string') return
+    if (typeof effect.keep === 'object') this.#values.get(effect.keep.undoes)?.delete(value)
+    else if (effect.keep === 'last') this.#values.set(method, new Set([value]))
     else this.#values.set(method, (this.#values.get(method) ?? new Set()).add(value))
   }
 

@@ -68,7 +68,7 @@ export interface ServerDetails {
   capabilities: Params
   instructions: string | undefined
   /** The result of `server/discover`, if there was one. */
-  parseDiscoverResult?: Params
+  discoverResult?: Params
 }
 
 /** The options of a request with the timeouts of its call. */
@@ -88,7 +88,7 @@ export class ClientSession {
   revision: Revision | undefined
   /** The capabilities that the server has declared. */
   capabilities: Params = {}
-  /** The level of log messages that each request asks for, where the revision has it so. */
+  /** The level of log messages that each request asks for, in revisions where requests have one. */
   logLevel: LogLevel | undefined
   /** Whether the connection has ended. */
   closed = false
@@ -171,7 +171,7 @@ export class ClientSession {
   }
 
   /**
-   * Sends a request. Where the result needs input, that is gathered and the request is sent again; a result type of an
+   * Sends a request. If the result needs input, that is gathered and the request is sent again; a result type of an
    * extension is left to the extension.
    */
   async request(
@@ -251,7 +251,7 @@ export class ClientSession {
     return { settings: settingsOf(id, this.capabilities), connection }
   }
 
-  /** Sends a request, and once more where the server has refused it for a reason that the client can remove. */
+  /** Sends a request, and once more if the server has refused it for a reason that the client can remove. */
   async #requestWithRetry(
     method: string,
     params: Params | undefined,
@@ -398,7 +398,7 @@ export class ClientSession {
     if (known?.mayRequireInput === true && hasInput) return result
     throw new TypeError(
       hasInput
-        ? `${method} must not need input, but its response does; a method of an extension may if its "methods" say so`
+        ? `The response to ${method} has the resultType "input_required", which this method does not allow; for a method of an extension, set "mayRequireInput" in its "methods"`
         : `The response to ${method} needs input, but has neither "inputRequests" nor "requestState"`,
     )
   }

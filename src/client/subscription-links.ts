@@ -28,7 +28,7 @@ export type Topic =
 export interface SubscriptionLink {
   /** Resolves when the server sends notifications of the topic; rejects if it does not. */
   add(topic: Topic, options?: CallOptions): Promise<void>
-  /** Tells the server, which may take longer than this resolves. */
+  /** Tells the server; may resolve before the server has been told. */
   remove(topic: Topic): Promise<void>
   /** Whether a notification belongs to what was added here. */
   owns(params: Params): boolean
@@ -177,8 +177,8 @@ export class StreamLink implements SubscriptionLink {
   async #run(): Promise<void> {
     try {
       while (!this.#isClosed() && !this.#isCovered()) {
-        const goOn = await this.#open([...this.#wanted])
-        if (!goOn) break
+        const more = await this.#open([...this.#wanted])
+        if (!more) break
       }
       if (this.#wanted.size === 0) {
         this.#current?.close()

@@ -63,7 +63,7 @@ const LIST_CHANGED = /^notifications\/(tools|prompts|resources)\/list_changed$/
 export interface SubscriptionsOptions {
   /** Times between attempts to open a stream again. */
   reconnect: ReconnectOptions
-  /** Called before the listeners where changes may have been missed. */
+  /** Called before the listeners if changes may have been missed. */
   missed(): void
   ended(event: SubscriptionEnded): void
   report(entry: LogEntry): void

@@ -49,7 +49,7 @@ export class ToolHeaders {
     this.#tools.set(name, { parameters, size })
   }
 
-  /** False where the tool must not be used. */
+  /** False if the tool must not be used. */
   #remember(tool: unknown): boolean {
     if (!isObject(tool) || typeof tool['name'] !== 'string') return true
     const { name, inputSchema } = tool

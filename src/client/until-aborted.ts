@@ -3,7 +3,7 @@ import { abortError } from '../jsonrpc/errors.js'
 import { ignore } from '../jsonrpc/hook.js'
 import { onAbort } from '../jsonrpc/on-abort.js'
 
-/** What the promise becomes; rejects as soon as the signal fires, also where the promise never settles. */
+/** What the promise becomes; rejects as soon as the signal fires, even if the promise never settles. */
 export async function untilAborted<Value>(
   promise: Value | PromiseLike<Value>,
   signal: AbortSignal,

@@ -80,7 +80,7 @@ export class EventStreamParser {
     this.#queue.push(this.#decoder.decode(bytes, { stream: true }))
   }
 
-  /** The next complete event. Throws EventTooLong. */
+  /** The next complete event. Throws EventTooLongError. */
   next(): StreamEvent | undefined {
     for (let line = this.#line(); line !== undefined; line = this.#line()) {
       if (line === '') {

@@ -21,7 +21,7 @@ const TOO_LARGE = new RpcError(
 
 /**
  * The responses to a batch, which are sent together after the last one. Those that wait count as requests in progress;
- * where no memory is left for one, it is replaced by an error.
+ * if no memory is left for one, it is replaced by an error.
  */
 export class BatchReply {
   /** For each message of the batch. */

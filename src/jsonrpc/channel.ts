@@ -44,7 +44,7 @@ export interface ConnectionFacts {
   readonly transport: 'pipe' | 'tcp'
   /** The protocol that carries the messages. */
   readonly protocol?: 'http'
-  /** Identifies the session; it is not enough to use it. */
+  /** The id of the session for logs and telemetry; it does not grant access. */
   readonly session?: string | undefined
   /** The address of the server, as a client knows it. */
   readonly server?: Address
@@ -79,7 +79,7 @@ export interface Exchange {
 export interface HttpRequest {
   /** By lower-case name. The values of a repeated header are joined by a comma. */
   readonly headers: HttpHeaders
-  /** The other end of the connection: the client, or a proxy before it. Undefined where the runtime does not say. */
+  /** The other end of the connection: the client, or a proxy before it. Undefined if the runtime does not say. */
   readonly client?: Address | undefined
 }
 

@@ -25,7 +25,7 @@ export interface IncomingOptions {
   maxInFlight?: number
   /** Creates the reference that an internal error and its log line share, if callers must not see the reason. */
   reference?(): string
-  /** What runs a queued call in the asynchronous context in which it was received. */
+  /** Returns a function that runs a queued call in the async context in which it was received. */
   capture?(): ((start: () => void) => void) | undefined
   /** A request was refused before it was handled. */
   refused?(request: Request, exchange: Exchange, error: RpcError): void
@@ -56,7 +56,7 @@ export class IncomingCalls implements CallHost, ResponseMemory {
   readonly #pending: Budget
   /** Calls without a response, by id. Created on first use: most calls get their response synchronously. */
   #open: Map<Id, IncomingRequest> | undefined
-  /** Queued calls, and what starts them where they were received: not where another call has made room for them. */
+  /** Queued calls, each with the function from `capture` that restores its async context. */
   #waiting: Map<IncomingRequest, ((start: () => void) => void) | undefined> | undefined
   /** Handlers that have not returned, except those that are parked or whose call was cancelled. */
   #running = 0

@@ -6,7 +6,7 @@ export interface LogEntry {
   message: string
   /** Of the request that it belongs to. */
   id?: Id
-  /** Identifies the session, where there is one. */
+  /** Identifies the session, if there is one. */
   session?: string
   /** Of the trace that was active, with telemetry. */
   trace?: TraceIds

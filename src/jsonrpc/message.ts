@@ -185,7 +185,14 @@ function response(value: Params, id: Id | undefined, frame: string): Message {
   const { result, error } = value
   const both = 'result' in value && 'error' in value
   if (id === undefined || both || value['jsonrpc'] !== '2.0') {
-    return { kind: 'invalid', id, error: refusal('not a valid response'), noResponse: true }
+    return {
+      kind: 'invalid',
+      id,
+      error: refusal(
+        'a response must have "jsonrpc": "2.0", an "id", and either "result" or "error"',
+      ),
+      noResponse: true,
+    }
   }
   if (!('error' in value)) return { kind: 'response', id, outcome: { result }, frame }
   const { code, message, data } = isObject(error) ? error : {}
@@ -256,7 +263,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The member of a value at a path of names; undefined where there is none. */
+/** The member of a value at a path of names; undefined if there is none. */
 export function memberAt(value: unknown, path: readonly string[]): unknown {
   let found = value
   for (const key of path) {

@@ -51,7 +51,7 @@ const MAX_RETAINED = 8 * 1024 * 1024
 /**
  * One end of a JSON-RPC connection: requests and notifications in both directions over one channel. It knows nothing of
  * MCP. A received frame takes this path: `frame` reads it (message.ts), `#receive` routes it by kind, `IncomingCalls`
- * runs the handler (`onRequest`) and sends the response through the exchange; a response goes to `OutgoingCalls`, which
+ * runs the handler (`onRequest`) and sends the response through the exchange; a response goes to `OutgoingRequests`, which
  * settles the promise of `request`. Parts are created on first use, since over HTTP each request may have its own peer.
  */
 export class Peer implements Receiver, PeerPort {
@@ -252,7 +252,9 @@ export class Peer implements Receiver, PeerPort {
         id,
         withCode(
           'INVALID_RESPONSE',
-          new TypeError(`Invalid response: ${error.message}`, { cause: error }),
+          new TypeError(error.message.replace(/^(?:Invalid Request: )?/, 'Invalid response: '), {
+            cause: error,
+          }),
         ),
       )
     if (noResponse || !this.#options.respondsToMalformed) return exchange.reply()

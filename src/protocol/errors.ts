@@ -12,5 +12,5 @@ export const INSUFFICIENT_SCOPE = 403
 export const UNSUPPORTED_PROTOCOL_VERSION = -32022
 /** The client has not declared a capability that the request requires; it is in `data.requiredCapabilities`. */
 export const MISSING_CLIENT_CAPABILITY = -32021
-/** The user must first open the URLs in `data.elicitations`. Servers of one revision send it. */
+/** The user must first open the URLs in `data.elicitations`. Only one revision has it. */
 export const URL_ELICITATION_REQUIRED = -32042

@@ -20,7 +20,7 @@ export function checkIdentity(where: string, id: unknown, named: unknown): void 
   const unknown: unknown = named.find((name) => !revisions.some((each) => each.id === name))
   if (unknown !== undefined)
     throw new TypeError(
-      `${where}: unknown protocol revision ${JSON.stringify(unknown)}; known are ${revisions.map((each) => each.id).join(', ')}`,
+      `${where}: unknown protocol revision ${JSON.stringify(unknown)}; expected one of ${revisions.map((each) => each.id).join(', ')}`,
     )
 }
 

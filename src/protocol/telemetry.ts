@@ -10,7 +10,7 @@ export interface Telemetry {
   compose(all: readonly Telemetry[]): Observer
 }
 
-/** What a server or a client calls. Nothing that it calls throws: failures are logged. */
+/** The telemetry hooks that a server or client calls. They never throw; failures are logged. */
 export interface Observer {
   /** A request or a notification was received. */
   received(message: ObservedMessage, session: ObservedSession, http?: HttpRequest): Observed
@@ -23,7 +23,7 @@ export interface Observer {
   carrier(report: (entry: LogEntry) => void): Carrier | undefined
   /** The active trace, for the log. */
   trace(report: (entry: LogEntry) => void): TraceIds | undefined
-  /** Observes with one more. */
+  /** Returns an observer that also reports to `added`. */
   with(added: Telemetry): Observer
 }
 

@@ -57,7 +57,7 @@ export type Answers<Questions> = {
   -readonly [Key in keyof Questions]: Questions[Key] extends Question<infer Answer> ? Answer : never
 }
 
-/** With `optional`, the answer is undefined if the user declines; without, `Declined` is thrown. */
+/** With `optional`, the answer is undefined if the user declines; otherwise `DeclinedError` is thrown. */
 interface Optional<Is extends boolean> {
   optional?: Is
 }
@@ -180,7 +180,7 @@ export interface AskContext {
   /** What a state is bound to: it is refused for anything else. */
   readonly binding: Binding
   readonly state: Required<Omit<StateOptions, 'keys' | 'once'>> &
-    Pick<StateOptions, 'once'> & { readonly seal: Cipher }
+    Pick<StateOptions, 'once'> & { readonly cipher: Cipher }
   readonly server: Implementation
   /** Waits for a promise; meanwhile the tool's timeout is paused and its slot is free. */
   waiting<Value>(promise: Promise<Value>): Promise<Value>

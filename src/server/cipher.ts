@@ -23,17 +23,21 @@ export class Cipher {
   async encrypt(text: string, purpose: string): Promise<string> {
     const iv = crypto.getRandomValues(new Uint8Array(12))
     const [key] = await this.#load()
-    const sealed = await crypto.subtle.encrypt(
+    const encrypted = await crypto.subtle.encrypt(
       { name: 'AES-GCM', iv, additionalData: encoder.encode(purpose) },
       key,
       encoder.encode(text),
     )
-    return toBase64Url(iv) + toBase64Url(new Uint8Array(sealed))
+    return toBase64Url(iv) + toBase64Url(new Uint8Array(encrypted))
   }
 
-  /** The string, or undefined if it was not sealed here for this purpose. One of more than `maxLength` characters is refused unread. */
-  async decrypt(sealed: string, purpose: string, maxLength: number): Promise<string | undefined> {
-    const parts = sealed.length > maxLength ? undefined : partsOf(sealed)
+  /** The string, or undefined if it was not encrypted here for this purpose. One of more than `maxLength` characters is refused unread. */
+  async decrypt(
+    encrypted: string,
+    purpose: string,
+    maxLength: number,
+  ): Promise<string | undefined> {
+    const parts = encrypted.length > maxLength ? undefined : partsOf(encrypted)
     if (parts === undefined) return undefined
     for (const key of await this.#load()) {
       try {
@@ -63,18 +67,18 @@ export class Cipher {
   }
 }
 
-/** Maximum length of the sealed form of a string. */
+/** Maximum length of the encrypted form of a string. */
 export function maxEncryptedLength(length: number): number {
   const [iv, tag, bytesACharacter] = [12, 16, 3]
   return Math.ceil(((iv + length * bytesACharacter + tag) * 4) / 3) + 2
 }
 
-/** Undefined if it is not the encoding that `close` writes. */
+/** Undefined if the text is not in the encoding that `encrypt` writes. */
 function partsOf(
-  sealed: string,
+  encrypted: string,
 ): { iv: Uint8Array<ArrayBuffer>; data: Uint8Array<ArrayBuffer> } | undefined {
   try {
-    return { iv: fromText(sealed.slice(0, 16)), data: fromText(sealed.slice(16)) }
+    return { iv: fromText(encrypted.slice(0, 16)), data: fromText(encrypted.slice(16)) }
   } catch {
     return undefined
   }

@@ -50,7 +50,7 @@ export interface InternalServer extends Server {
   readonly changes: ChangeEmitter
   /** Tells other processes of changes. */
   readonly bus: ChangeBus | undefined
-  readonly seal: Cipher
+  readonly cipher: Cipher
   readonly onInitialized:
     | ((client: { caller: Caller; log: Log }) => void | Promise<void>)
     | undefined

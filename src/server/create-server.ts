@@ -183,7 +183,7 @@ export function createServer(options: ServerOptions): Server {
     },
     changes,
     bus,
-    seal: new Cipher(state.keys),
+    cipher: new Cipher(state.keys),
     state: stateOf(state),
     onInitialized,
     pageSize,

@@ -2,15 +2,16 @@ import { INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
 import { andThen } from '../jsonrpc/hook.js'
 import type { Params } from '../jsonrpc/message.js'
 import { truncateJson } from '../jsonrpc/truncate.js'
-import type {
-  CacheHint,
-  CallToolResult,
-  GetPromptResult,
-  PromptListing,
-  ReadResourceResult,
-  ResourceListing,
-  ResourceTemplateListing,
-  ToolListing,
+import {
+  type CacheHint,
+  type CallToolResult,
+  type GetPromptResult,
+  LOG_LEVELS,
+  type PromptListing,
+  type ReadResourceResult,
+  type ResourceListing,
+  type ResourceTemplateListing,
+  type ToolListing,
 } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
 import {
@@ -144,7 +145,7 @@ function setLevel({ setLogLevel }: Context, { level }: Params): object {
   if (!isLogLevel(level))
     throw new RpcError(
       INVALID_PARAMS,
-      `Invalid params: "level" must be a log level, not ${truncateJson(level)}`,
+      `Invalid params: "level" must be one of ${LOG_LEVELS.join(', ')}, not ${truncateJson(level)}`,
     )
   setLogLevel(level)
   return {}

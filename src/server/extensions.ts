@@ -64,13 +64,13 @@ export interface ExtensionStream {
   stop(): void
 }
 
-/** How a server is served first. */
+/** How the server is served when its extensions are started. */
 export interface Serving {
-  /** Whether to anybody, over HTTP: somebody has started it on purpose, and sees that it fails. Otherwise to the process that has started it, or to this one. */
+  /** True over HTTP and in a worker: an operator sees startup errors. False over stdio and in memory. */
   readonly remote: boolean
   /** Given if there are no clients: this process only does work that others have stored, as `ccmcp worker` does. */
   readonly worker?: {
-    /** How much of it at the same time, instead of what the server says. */
+    /** How much of it at the same time; overrides the server's own setting. */
     readonly concurrency?: number
     /** Milliseconds for work in progress to end before it is interrupted (default 0). */
     readonly drain?: number
@@ -100,7 +100,7 @@ export interface ExtensionDefinition {
   /** The listing of a tool for a client; undefined leaves it out of the list. Called in every revision. */
   listTool?(listing: ToolListing, tool: Tool, client: ExtensionClient): ToolListing | undefined
   /**
-   * Wraps every `tools/call`, in every revision; `run` runs the tool's handler, for this request or elsewhere. Where
+   * Wraps every `tools/call`, in every revision; `run` runs the tool's handler, for this request or elsewhere. If
    * `call.ask` ends the request and the call is run again, `run` throws `Suspended`, which must reach the
    * caller, and this is called once per attempt (`call.attempt`). Extensions wrap in the order in which they are listed,
    * the first around the others; those with `outermost` come first.
@@ -196,7 +196,8 @@ export class Extensions {
         listen = {},
       } = extension
       const missing = requires.find((other) => !all.some((each) => each.id === other))
-      if (missing !== undefined) throw new TypeError(`Extension ${id} requires ${missing}; add it`)
+      if (missing !== undefined)
+        throw new TypeError(`Extension ${id} requires ${missing}; add it to "extensions"`)
       for (const [kind, names] of Object.entries({
         id: [id],
         method: Object.keys(methods),
@@ -361,7 +362,9 @@ export class Extensions {
     if (extension === undefined) return false
     this.requireDeclared(extension, connection)
     if (connection.revision.typedResults) return true
-    throw new TypeError(`${extension.id}: results of ${connection.revision.id} have no resultType`)
+    throw new TypeError(
+      `Extension ${extension.id}: protocol revision ${connection.revision.id} has no resultType, so this result cannot be sent`,
+    )
   }
 
   /** Opens the streams of all fields of a `subscriptions/listen` that belong to extensions. */

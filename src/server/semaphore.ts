@@ -1,20 +1,20 @@
 import { ToolError } from './tool-error.js'
 
-/** Lets `width` callers run at the same time; others wait in order, in a bounded queue. */
+/** Lets `max` callers run at the same time; others wait in order, in a bounded queue. */
 export class Semaphore {
-  readonly #width: number
+  readonly #max: number
   readonly #queue: number
   #inside = 0
   readonly #waiting = new Set<() => void>()
 
   constructor(max: number, queue: number) {
-    this.#width = max
+    this.#max = max
     this.#queue = queue
   }
 
   /** Enters if there is room; does not wait. */
   tryEnter(): boolean {
-    if (this.#inside >= this.#width) return false
+    if (this.#inside >= this.#max) return false
     this.#inside++
     return true
   }

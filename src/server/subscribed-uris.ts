@@ -1,6 +1,6 @@
 import { normalizeUri } from './uri.js'
 
-/** Tells who has subscribed to a resource of its changes, by its normalized URI. */
+/** Notifies subscribers of changes to a resource, by its normalized URI. */
 export interface ResourceChanges {
   subscribe(key: string, changed: (key: string) => void): void
   unsubscribe(key: string, changed: (key: string) => void): void

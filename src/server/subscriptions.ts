@@ -250,7 +250,7 @@ export class Subscriptions {
   }
 
   /**
-   * Closes the streams that were ended, once their results are out. Where all
+   * Closes the streams that were ended, once their results are out. If all
    * streams share one channel, this is how a client sees that they are closed:
    * https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation
    */

@@ -98,7 +98,7 @@ export class UriTemplate {
     return matchParts(this.#normal, uri, cased)
   }
 
-  /** Whether a URI that `foldUri` made is of this template. */
+  /** Whether a URI that `looseKey` returned matches this template. */
   matchesFolded(uri: string): boolean {
     this.#folded ??= rewriteLiterals(this.#parts, '', (uri) => looseKey(normalizeUri(uri)))
     return matchParts(this.#folded, uri, uri) !== undefined
@@ -120,7 +120,7 @@ export class UriTemplate {
 const IN_HOST = 'zz1variable1zz'
 const AFTER_HOST = 'zz2variable2zz'
 
-/** The parts with their literals rewritten as a URI; `beyond` is inserted before what is not part of a host. */
+/** The parts with their literals rewritten as a URI; `afterHost` is inserted before expressions that cannot be part of a host. */
 function rewriteLiterals(
   parts: readonly Part[],
   afterHost: string,

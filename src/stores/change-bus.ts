@@ -3,7 +3,7 @@ export type ChangedList = 'tools' | 'resources' | 'prompts'
 /** A change that clients can be notified of. It has no content: clients read again what has changed. */
 export type SharedChange = { readonly list: ChangedList } | { readonly uri: string }
 
-/** Changes of one process; `everything` where they are too many, or some may have been missed. It can be written as JSON. */
+/** Changes of one process; `everything` if they are too many, or some may have been missed. It can be written as JSON. */
 export type Changes =
   | 'everything'
   | { readonly lists: readonly ChangedList[]; readonly uris: readonly string[] }
@@ -25,7 +25,7 @@ export interface ChangeBusDefinition {
    */
   publish(changes: Changes): void | Promise<void>
   /**
-   * Begins to pass the changes of other processes to `receiver`, in their order, and not those of this one. Where some
+   * Begins to pass the changes of other processes to `receiver`, in their order, and not those of this one. If some
    * may have been missed (before a connection, during one that broke), it passes `everything`. Called when the server is
    * first served, and again when it is served after `close`. What it throws is thrown by the transport; what it rejects
    * with is logged.
@@ -45,7 +45,7 @@ export interface ChangePort {
 
 /** Tells the clients of all processes of a server of the changes in each: `redis(…).changes`, or one made by `changeBus`. */
 export interface ChangeBus {
-  /** Publishes a change from a process that need not serve the server. Rejects where it could not be published. */
+  /** Publishes a change from a process that need not serve the server. Rejects if it could not be published. */
   publish(change: SharedChange): Promise<void>
   /** Connects the server, until the function that this returns is called. Used by transports. */
   share(port: ChangePort, report: ChangeReceiver['report']): () => Promise<void>

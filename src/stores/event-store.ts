@@ -23,7 +23,7 @@ export interface EventStore {
   /**
    * Appends an event to a stream, which it creates. Appending the same number again has no effect. The store may delete
    * the stream when nothing was appended for `ttl` milliseconds, and may evict its oldest events, but not number 0.
-   * Where it knows that the session has a higher generation than its writer, or was deleted, it stores nothing and
+   * If it knows that the session has a higher generation than its writer, or was deleted, it stores nothing and
    * returns false: another process has taken over or ended the session.
    */
   append(

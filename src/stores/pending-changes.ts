@@ -41,7 +41,7 @@ export class PendingChanges {
   }
 
   #addUri(uri: string): void {
-    // Anything, where it comes from JavaScript.
+    // It can be anything if the caller is written in JavaScript.
     if (typeof uri !== 'string' || this.#uris.has(uri)) return
     // First without encoding it: a URI may have megabytes.
     const bytes = uri.length > MAX_BYTES ? Infinity : encoder.encode(JSON.stringify(uri)).length + 1

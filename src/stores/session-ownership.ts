@@ -16,11 +16,11 @@ export interface OwnershipStart {
 }
 
 /**
- * Decides which process serves a session, where several share a store. A process owns sessions by a lease, which it
+ * Decides which process serves a session, if several share a store. A process owns sessions by a lease, which it
  * renews. By its own clock, the lease ends no later than for others.
  */
 export interface SessionOwnership {
-  /** The name of this process, new for each start; empty where other processes cannot reach it. */
+  /** The name of this process, new for each start; empty if other processes cannot reach it. */
   readonly process: string
   /** The secret that all processes share, by which they recognize each other's requests. */
   readonly key: string | undefined
@@ -32,12 +32,12 @@ export interface SessionOwnership {
   readonly term: number | undefined
   /** Renews the lease now; resolves with whether there is one. Never rejects. */
   renew(): Promise<boolean>
-  /** Whether this process still owns a session that it has with this generation; `missing` where the store has lost it. */
+  /** Whether this process still owns a session that it has with this generation; `missing` if the store has lost it. */
   confirm(name: string, generation: number): Promise<'owned' | 'lost' | 'missing'>
   locate(name: string): Promise<SessionLocation>
   /** Whether a process has a lease. */
   isAlive(process: string): Promise<boolean>
-  /** Takes over a free session of `owner` that is stored with generation `from`, as `to`; false where that has changed. Atomic. */
+  /** Takes over a free session of `owner` that is stored with generation `from`, as `to`; false if that has changed. Atomic. */
   claim(name: string, from: number, to: number, owner: string): Promise<boolean>
   /** Lets others claim a session. */
   release(name: string, generation: number): Promise<void>

@@ -119,7 +119,7 @@ class Sharing {
     await this.#inTime(this.#logged(close(), 'The change bus failed to close'))
   }
 
-  /** Never rejects, also where a function of JavaScript returns something else than its type says. */
+  /** Never rejects, even if a function written in JavaScript returns another type than it should. */
   async #logged(returned: unknown, message: string): Promise<void> {
     try {
       await returned

@@ -48,7 +48,7 @@ const INHERITED = WINDOWS
     ]
   : ['HOME', 'LANG', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'TMPDIR', 'USER']
 
-/** Node's module: not imported, so that bundlers for browsers need not resolve it. Throws where it is missing. */
+/** Node's module: not imported, so that bundlers for browsers need not resolve it. Throws if it is missing. */
 export function childProcess(): typeof import('node:child_process') {
   const found = globalThis.process?.getBuiltinModule?.('node:child_process')
   if (found === undefined)

@@ -7,7 +7,7 @@ export interface Wire {
   output: Output
   /** Whether the input is a terminal. */
   interactive: boolean
-  /** Restores stdout. */
+  /** Restores stdout, or closes the input if the wire uses other descriptors. */
   release(): void
 }
 

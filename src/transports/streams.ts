@@ -61,9 +61,9 @@ const encoder = new TextEncoder()
  * A channel over two byte streams, such as stdin and stdout. All messages sent in one turn of the event loop are one
  * write. While the other side does not read, nothing is read from it, so that its responses cannot fill the memory.
  *
- * `closed` is called if writing fails; with `keepReading`, at the end of the input. Otherwise that is only `ended`, because the other side may still read
- * responses. The streams belong to the caller: `close` neither ends nor destroys them, and removes all listeners. Their
- * owner needs an `error` listener of its own.
+ * `closed` is called when writing fails; with `keepReading`, when the input ends. Without `keepReading`, the end of the
+ * input only resolves `ended`, because the other side may still read responses. The streams belong to the caller:
+ * `close` removes all listeners, but neither ends nor destroys the streams, so their owner needs its own `error` listener.
  */
 export class StreamChannel implements Channel {
   readonly pending: Budget | undefined

@@ -240,13 +240,19 @@ const ISSUERS: Row[] = [
   row(
     'metadata: missing',
     'DISCOVERY_FAILED',
-    /has no metadata/,
+    /has no metadata: (?:https:\/\/as\.example\S* responded with HTTP 404(?:; |$)){2}/,
     (world) => void world.routes.delete(`GET ${SERVER_METADATA}`),
+  ),
+  row(
+    'metadata: not JSON',
+    'DISCOVERY_FAILED',
+    /has no metadata: https:\/\/as\.example\S* is not JSON; https:\/\/as\.example\S* responded with HTTP 404/,
+    route(`GET ${SERVER_METADATA}`, () => new Response('<html>')),
   ),
   row(
     'metadata: redirects to another origin',
     'DISCOVERY_FAILED',
-    /has no metadata/,
+    /has no metadata: \S* redirects to another origin, https:\/\/evil\.example, which is not followed; /,
     route(`GET ${SERVER_METADATA}`, redirect('https://evil.example/')),
     /evil/,
   ),
@@ -445,7 +451,7 @@ const CALLBACKS: Row[] = [
   row(
     'callback: refused by the user',
     'AUTHORIZATION_DENIED',
-    /The user has refused \(access_denied: no\)/,
+    /The user denied access \(access_denied: no\)/,
     callback((it) => {
       it.delete('code')
       it.set('error', 'access_denied')

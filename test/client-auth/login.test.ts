@@ -185,7 +185,7 @@ describe.runIf(process.platform === 'linux')('ccmcp login', () => {
     expect(await (await fetch(callback)).text()).toContain('access_denied: &lt;b&gt;no')
     expect(await outcome).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('The user has refused') as string,
+      stderr: expect.stringContaining('The user denied access') as string,
     })
   })
 

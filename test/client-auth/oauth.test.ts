@@ -233,9 +233,9 @@ describe('begin and finish', () => {
     const authorizer = world.authorizer()
     const callback = await callbackFor(world, await authorizer.begin(SERVER))
     await authorizer.finish(callback)
-    await expect(authorizer.finish(callback)).rejects.toThrow(/used before/)
+    await expect(authorizer.finish(callback)).rejects.toThrow(/already used/)
     await expect(authorizer.finish(`${REDIRECT}?code=x&state=unknown`)).rejects.toThrow(
-      /no authorization/,
+      /No pending authorization/,
     )
   })
 
@@ -261,7 +261,7 @@ describe('begin and finish', () => {
     const authorizer = world.authorizer()
     const first = await callbackFor(world, await authorizer.begin(SERVER))
     await authorizer.begin(SERVER)
-    await expect(authorizer.finish(first)).rejects.toThrow(/no authorization/)
+    await expect(authorizer.finish(first)).rejects.toThrow(/No pending authorization/)
   })
 
   it('a callback after more than an hour is refused', async () => {

@@ -260,7 +260,7 @@ describe('finding the revision', () => {
       await client.close()
     }
     await expect(connect(memory(richServer()), { revision: '1999-01-01' })).rejects.toThrow(
-      'Unknown protocol revision "1999-01-01"; known are 2024-11-05',
+      'Unknown protocol revision "1999-01-01"; expected one of 2024-11-05',
     )
     await expect(
       connect(

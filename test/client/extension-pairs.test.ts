@@ -255,7 +255,7 @@ it('explains a response that needs input where the extension does not say so', a
   await using connected = await open(memory(notes().server), { id: ID }, { elicit })
   expect(connected.revision).toBe(newest.id)
   await expect(connected.request('notes/rename', { note: 'a' })).rejects.toThrow(
-    'a method of an extension may if its "methods" say so',
+    'for a method of an extension, set "mayRequireInput" in its "methods"',
   )
 })
 

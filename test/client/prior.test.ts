@@ -46,7 +46,7 @@ describe('client.prior', () => {
     const reports: string[] = []
     const client = await connect(server, { prior, report: ({ message }) => reports.push(message) })
     expect(server.asked.map(({ method }) => method)).toEqual(['server/discover'])
-    expect(reports).toEqual(['The prior is not valid, or too old'])
+    expect(reports).toEqual(['"prior" was ignored: it is invalid, or older than 7 days'])
     await client.close()
   })
 

@@ -2,7 +2,7 @@ import { type } from 'arktype'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import * as v from 'valibot'
 import * as z from 'zod'
-import { InvalidResult, connect, memory } from '../../src/client.js'
+import { InvalidResultError, connect, memory } from '../../src/client.js'
 import { createServer, tool } from '../../src/index.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 import { scriptedServer } from './scripted-server.js'
@@ -59,7 +59,7 @@ describe('callTool with output', () => {
     const error: unknown = await client
       .callTool('add', { a: 1, b: 2 }, { output })
       .catch((reason: unknown) => reason)
-    expect(error).toBeInstanceOf(InvalidResult)
+    expect(error).toBeInstanceOf(InvalidResultError)
     expect(error).toMatchObject({
       code: 'INVALID_RESULT',
       result: { structuredContent: { sum: 3 } },

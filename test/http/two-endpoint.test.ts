@@ -350,10 +350,15 @@ describe('an HTTP+SSE request that is refused', () => {
   })
 
   it.each([
-    ['without a session id', '/messages', 400, 'sessionId is missing'],
+    ['without a session id', '/messages', 400, 'sessionId must be sent exactly once'],
     ['with an empty session id', '/messages?sessionId=', 404, 'unknown session'],
     ['with an unknown session id', '/messages?sessionId=x', 404, 'unknown session'],
-    ['with two session ids', '/messages?sessionId=x&sessionId=y', 400, 'sessionId is missing'],
+    [
+      'with two session ids',
+      '/messages?sessionId=x&sessionId=y',
+      400,
+      'sessionId must be sent exactly once',
+    ],
   ])('POST %s', async (_case, path, status, words) => {
     await servingSse(async ({ origin }) => {
       expect(

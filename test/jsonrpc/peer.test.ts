@@ -146,7 +146,9 @@ describe('requests', () => {
     listen(right)
     const pending = client.request('a')
     right.send('{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}')
-    await expect(pending).rejects.toThrow('not a valid response')
+    await expect(pending).rejects.toThrow(
+      'Invalid response: a response must have "jsonrpc": "2.0", an "id", and either "result" or "error"',
+    )
   })
 })
 

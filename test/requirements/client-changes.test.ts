@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { InvalidResult } from '../../src/client.js'
+import { InvalidResultError } from '../../src/client.js'
 import { onStillClock } from '../clock.js'
 import { proves } from './proves.js'
 import { ScriptedServer, type Sent, collect, settle, textResult } from './scripted-server.js'
@@ -229,6 +229,6 @@ describe.each(ids.filter((id) => id >= '2025-06-18'))('structured results in %s'
     const client = await server.connect({ validateResults: true })
     await collect(client.tools())
     expect((await client.callTool('add', { sum: 3 })).structuredContent).toEqual({ sum: 3 })
-    await expect(client.callTool('add', { sum: 'three' })).rejects.toThrow(InvalidResult)
+    await expect(client.callTool('add', { sum: 'three' })).rejects.toThrow(InvalidResultError)
   })
 })

@@ -522,18 +522,18 @@ describe.each(ALL)('sampling, roots and steps in %s', (revision) => {
     [
       'a step in a step',
       (call: Call) => call.step('a', () => call.step('b', () => 1)),
-      'A step cannot be part of a step',
+      'call.step() cannot be called inside a step',
     ],
     [
       'a step in a step that has waited',
       (call: Call) =>
         call.step('a', async () => (await Promise.resolve(), await call.step('b', () => 1))),
-      'A step cannot be part of a step',
+      'call.step() cannot be called inside a step',
     ],
     [
       'a question in a step',
       (call: Call) => call.step('a', async () => (await call.ask({ r: roots() })).r.length),
-      'A question cannot be part of a step',
+      'call.ask() cannot be called inside a step',
     ],
   ])('%s is a TypeError', async (_, run, problem) => {
     expect(text(await callIt(serverOf(run), revision, { roots: () => [] }))).toContain(problem)

@@ -290,7 +290,11 @@ const notRequests: Record<string, Case> = {
   ],
   'an unknown log level': [
     '{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"loud"}}',
-    [1, -32602, 'Invalid params: "level" must be a log level, not "loud"'],
+    [
+      1,
+      -32602,
+      'Invalid params: "level" must be one of debug, info, notice, warning, error, critical, alert, emergency, not "loud"',
+    ],
   ],
   'a method of the server': [
     '{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}',

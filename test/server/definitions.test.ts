@@ -60,7 +60,7 @@ describe('the arguments of a prompt', () => {
     [
       'JSON Schemas by name',
       { code: { type: 'string' } },
-      'the argument "code" has "type", which is none of title, description, required, values, complete. The arguments',
+      'the argument "code" has the unknown member "type"; expected one of title, description, required, values, complete. The arguments',
     ],
     [
       'descriptions by name',
@@ -70,7 +70,7 @@ describe('the arguments of a prompt', () => {
     [
       'an unknown member',
       { code: { require: false } },
-      'the argument "code" has "require", which is none of',
+      'the argument "code" has the unknown member "require"; expected one of',
     ],
     [
       'a wrong member',

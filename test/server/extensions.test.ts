@@ -314,7 +314,7 @@ describe('createServer rejects', () => {
     [
       'a missing dependency',
       [{ ...other, requires: [ID] }],
-      `Extension com.example/other requires ${ID}; add it`,
+      `Extension com.example/other requires ${ID}; add it to "extensions"`,
     ],
     [
       'a method of the protocol',

@@ -54,7 +54,7 @@ it('rejects schemas and arrays', () => {
   expect(
     // @ts-expect-error an argument has no type: it is a string
     make(prompt({ name: 'p', arguments: { a: { type: 'string' } }, build: () => '' })),
-  ).toThrow('"type", which is none of')
+  ).toThrow('unknown member "type"; expected one of')
   expect(
     // @ts-expect-error arguments are named, not listed
     make(prompt({ name: 'p', arguments: [{ name: 'a', required: true }], build: () => '' })),

@@ -155,7 +155,7 @@ function invalidCallback(
     return error.error === 'access_denied'
       ? new AuthorizationError(
           'AUTHORIZATION_DENIED',
-          `The user has refused (${description})`,
+          `The user denied access (${description})`,
           error.error,
         )
       : new AuthorizationError(

@@ -54,13 +54,13 @@ export async function discover(
   if (document === undefined) return await withoutResourceMetadata(http, server)
   const resource = checkResource(document['resource'], server)
   const issuer = chooseIssuer(strings(document, 'authorization_servers'), options.issuer)
-  const metadata = await serverMetadata(http, issuer, (found) =>
+  const { metadata, reasons } = await serverMetadata(http, issuer, (found) =>
     isIssuer(found, issuer, options.issuerTrailingSlash),
   )
   if (metadata === undefined)
     throw new AuthorizationError(
       'DISCOVERY_FAILED',
-      `The authorization server ${shown(issuer)} has no metadata: ${metadataUrls(issuer).map(String).join(', ')} do not exist`,
+      `The authorization server ${shown(issuer)} has no metadata: ${reasons.join('; ')}`,
     )
   return {
     resource,
@@ -144,11 +144,12 @@ function metadataUrls(issuer: string): URL[] {
   ]
 }
 
+/** The metadata of an issuer; if there is none, the reason for each URL. */
 async function serverMetadata(
   http: OAuthHttp,
   issuer: string,
   isExpected: (issuer: string) => boolean,
-): Promise<ServerMetadata | undefined> {
+): Promise<{ metadata?: ServerMetadata; reasons: string[] }> {
   const url = urlOf(issuer, 'The issuer')
   checkUrl(url, 'The authorization server')
   const { search, hash } = url
@@ -157,15 +158,19 @@ async function serverMetadata(
       'DISCOVERY_FAILED',
       `The issuer ${shown(issuer)} must not have a query or a fragment`,
     )
+  const reasons: string[] = []
   for (const each of metadataUrls(issuer)) {
     const fetched = await http.json(each, 'The authorization server metadata')
-    if (fetched.kind === 'missing') continue
+    if (fetched.kind === 'missing') {
+      reasons.push(fetched.why)
+      continue
+    }
     const document = objectOf(fetched.value, each)
     const found = document['issuer']
     if (typeof found !== 'string' || !isExpected(found)) throw wrongIssuer(found, issuer)
-    return await checkMetadata(http, found, document)
+    return { metadata: await checkMetadata(http, found, document), reasons }
   }
-  return undefined
+  return { reasons }
 }
 
 function isIssuer(found: string, expected: string, allowSlash: boolean): boolean {
@@ -248,9 +253,8 @@ function strings(
 async function withoutResourceMetadata(http: OAuthHttp, server: URL): Promise<Discovered> {
   const { origin } = server
   // That revision does not say how an issuer is written.
-  const metadata = (await serverMetadata(http, origin, (found) =>
-    isIssuer(found, origin, true),
-  )) ?? {
+  const { metadata } = await serverMetadata(http, origin, (found) => isIssuer(found, origin, true))
+  const defaults: ServerMetadata = {
     issuer: origin,
     authorization_endpoint: `${origin}/authorize`,
     token_endpoint: `${origin}/token`,
@@ -259,5 +263,5 @@ async function withoutResourceMetadata(http: OAuthHttp, server: URL): Promise<Di
     code_challenge_methods_supported: ['S256'],
   }
   const resource = `${origin}${server.pathname === '/' ? '' : server.pathname}`
-  return { resource, scopesSupported: undefined, dpop: false, metadata }
+  return { resource, scopesSupported: undefined, dpop: false, metadata: metadata ?? defaults }
 }

@@ -9,7 +9,7 @@ import { type TokenContext, type Tokens, requestTokens } from './token-endpoint.
 type Source = 'authorization' | 'refresh'
 
 /** What is known of an authorization besides its tokens. */
-export type Grounds = Pick<
+export type AuthorizationDetails = Pick<
   Authorization,
   'issuer' | 'resource' | 'client' | 'metadata' | 'requested' | 'dpopKey'
 >
@@ -79,8 +79,8 @@ export class HeldTokens {
     this.#current = authorization
   }
 
-  async save(tokens: Tokens, grounds: Grounds, kind: Source): Promise<void> {
-    const { issuer, resource, client, metadata, requested, dpopKey } = grounds
+  async save(tokens: Tokens, details: AuthorizationDetails, kind: Source): Promise<void> {
+    const { issuer, resource, client, metadata, requested, dpopKey } = details
     const { accessToken, refreshToken, expires, renewal, scopes = requested, bound } = tokens
     const authorization: Authorization = {
       issuer,
@@ -170,7 +170,7 @@ export class HeldTokens {
     metadata,
     client,
     dpopKey,
-  }: Pick<Grounds, 'metadata' | 'client' | 'dpopKey'>): Promise<TokenContext> {
+  }: Pick<AuthorizationDetails, 'metadata' | 'client' | 'dpopKey'>): Promise<TokenContext> {
     const key = this.#options.client?.key
     const dpop = dpopKey === undefined ? undefined : await this.dpop(dpopKey)
     return { http: this.http, metadata, client, key, dpop }

@@ -170,10 +170,10 @@ async function jsonOf(response: Response, url: URL): Promise<Fetched> {
   if (status >= 500)
     throw new AuthorizationError(
       'DISCOVERY_FAILED',
-      `${url.href} answered HTTP ${status}; try again later`,
+      `${url.href} responded with HTTP ${status}; try again later`,
       UNREACHABLE,
     )
-  if (status !== 200) return { kind: 'missing', why: `${url.href} answered HTTP ${status}` }
+  if (status !== 200) return { kind: 'missing', why: `${url.href} responded with HTTP ${status}` }
   try {
     return { kind: 'json', value: await response.json() }
   } catch {

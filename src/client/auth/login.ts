@@ -7,7 +7,7 @@ import {
 } from './authorization-code.js'
 import type { Discovered } from './discovery.js'
 import { AuthorizationError, AuthorizationRequiredError, shown } from './errors.js'
-import { type Grounds, type HeldTokens, isClientError } from './held-tokens.js'
+import { type AuthorizationDetails, type HeldTokens, isClientError } from './held-tokens.js'
 import type { OAuthOptions } from './options.js'
 import { clientFor, configuredClient } from './registration.js'
 import type { Authorization, PendingAuthorization } from './store.js'
@@ -30,7 +30,7 @@ export async function login(
 ): Promise<void> {
   const { discovered, scopes, needed, refused } = request
   if (options.grant !== undefined) {
-    await requestByGrant(held, options, await groundsFor(held, options, discovered, scopes))
+    await requestByGrant(held, options, await detailsFor(held, options, discovered, scopes))
     return
   }
   await held.records.exclusively(`login ${held.key}`, async () => {
@@ -49,26 +49,26 @@ export async function login(
 export async function requestByGrant(
   held: HeldTokens,
   { grant }: OAuthOptions,
-  grounds: Grounds,
+  details: AuthorizationDetails,
 ): Promise<void> {
   if (grant === undefined) return
-  const { metadata, resource, requested: scopes } = grounds
-  const context = { ...(await held.tokenContext(grounds)), metadata, resource, scopes }
-  await held.save(await grant.request(context), grounds, 'authorization')
+  const { metadata, resource, requested: scopes } = details
+  const context = { ...(await held.tokenContext(details)), metadata, resource, scopes }
+  await held.save(await grant.request(context), details, 'authorization')
 }
 
-async function groundsFor(
+async function detailsFor(
   held: HeldTokens,
   options: OAuthOptions,
   { metadata, resource, dpop }: Discovered,
   requested: readonly string[],
-): Promise<Grounds> {
+): Promise<AuthorizationDetails> {
   const client = configuredClient({ metadata, options: options.client ?? {} })
   if (client === undefined) throw new TypeError('oauth: "grant" needs "client.id"')
   const key = await held.newKey(dpop)
   const { issuer } = metadata
-  const grounds = { issuer, resource, metadata, client, requested }
-  return key === undefined ? grounds : { ...grounds, dpopKey: key.jwk }
+  const details = { issuer, resource, metadata, client, requested }
+  return key === undefined ? details : { ...details, dpopKey: key.jwk }
 }
 
 async function askUser(
@@ -134,10 +134,10 @@ export async function finish(
   const { metadata, resource, client, scopes: requested, dpopKey } = pending
   const { issuer } = metadata
   const common = { issuer, resource, metadata, client, requested }
-  const grounds: Grounds = dpopKey === undefined ? common : { ...common, dpopKey }
+  const details: AuthorizationDetails = dpopKey === undefined ? common : { ...common, dpopKey }
   try {
-    const tokens = await finishAuthorization(pending, callback, await held.tokenContext(grounds))
-    await held.save(tokens, grounds, 'authorization')
+    const tokens = await finishAuthorization(pending, callback, await held.tokenContext(details))
+    await held.save(tokens, details, 'authorization')
   } catch (error) {
     // The authorization server has forgotten the registration.
     if (isClientError(error)) await held.records.deleteRegistration(issuer)

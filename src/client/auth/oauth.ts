@@ -92,7 +92,7 @@ class OAuthAuthorizer implements OAuth {
     if (pending === undefined)
       throw new AuthorizationError(
         'AUTHORIZATION_FAILED',
-        'The callback belongs to no authorization that was begun here, or it was used before; begin again',
+        'No pending authorization matches this callback: its "state" is unknown or was already used. Begin again',
       )
     await finish(this.#tokensFor(new URL(pending.server)), pending, url)
   }
@@ -161,7 +161,7 @@ class OAuthAuthorizer implements OAuth {
     if (refused !== undefined && scopes.length === before.length)
       throw new AuthorizationError(
         'AUTHORIZATION_FAILED',
-        `The server requires the scopes ${shown(challenge.scopes?.join(' ') ?? '')}, which were already requested; granted are ${shown(refused.granted.join(' '))}`,
+        `The server requires the scopes ${shown(challenge.scopes?.join(' ') ?? '')}, which were already requested; the token has ${shown(refused.granted.join(' '))}`,
         'insufficient_scope',
       )
     await login(held, this.#options, { discovered, scopes, needed: scopes, refused })

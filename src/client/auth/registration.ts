@@ -154,7 +154,7 @@ function refused(status: number, answer: unknown, redirectUri: string): Authoriz
       : `. Register a client with the redirect URI ${redirectUri}, and set "client: { id, secret }"`
   return new AuthorizationError(
     'REGISTRATION_FAILED',
-    `The registration endpoint answered HTTP ${status}${said}${hint}`,
+    `The registration endpoint responded with HTTP ${status}${said}${hint}`,
     status >= 500 || status === 429 ? UNREACHABLE : undefined,
   )
 }

@@ -2,7 +2,10 @@ import type { Discovered } from './discovery.js'
 
 const OFFLINE = 'offline_access'
 
-/** The scopes of a first authorization: those of the challenge, else those that the server lists. */
+/**
+ * The scopes of a first authorization: `wanted` (configured, or from the challenge), else those in the resource metadata.
+ * If the authorization server lists `offline_access`, it is added for a user; if not, it is removed.
+ */
 export function initialScopes(
   { metadata, scopesSupported }: Discovered,
   wanted: readonly string[] | undefined,

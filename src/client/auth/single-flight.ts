@@ -1,6 +1,6 @@
 import { onAbort } from '../../jsonrpc/on-abort.js'
 
-/** Runs one function at a time: who comes while it runs gets its outcome too. */
+/** Runs one function at a time; calls made while it runs share its outcome. */
 export class SingleFlight<Result> {
   #running: Promise<Result> | undefined
 
@@ -10,7 +10,7 @@ export class SingleFlight<Result> {
       this.#running = undefined
     })
     const running = this.#running
-    // Everyone who waits gets the rejection; nobody may be left.
+    // If all callers have stopped waiting, the rejection must not be unhandled.
     running.catch(() => {})
     if (signal === undefined) return await running
     return await new Promise<Result>((resolve, reject) => {

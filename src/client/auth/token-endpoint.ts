@@ -147,7 +147,7 @@ function tokenFetch({ http, dpop, client }: TokenContext) {
       return new Response(JSON.stringify(answer), response)
     }
     if (answer === undefined) throw invalid('a response that is not a JSON object')
-    // ID tokens are for who logs users in. They are not used, so they cannot be wrong either.
+    // ID tokens are not used; they are removed so that the library does not validate them.
     const { id_token: _, ...used } = answer
     const json = new Headers(response.headers)
     json.set('content-type', 'application/json')
@@ -182,7 +182,7 @@ function refused(
   const said = error === undefined ? '' : `: ${describeError(error, why)}`
   return new AuthorizationError(
     'TOKEN_REQUEST_FAILED',
-    `The token endpoint answered HTTP ${status}${said}`,
+    `The token endpoint responded with HTTP ${status}${said}`,
     // Whatever the body says, a failure of the server does not mean that a token is invalid.
     status >= 500 || status === 429 ? UNREACHABLE : error,
   )

@@ -32,7 +32,7 @@ export async function pageOf<Item extends { readonly uri: string }>(
     if (index === server.pageSize || length > PAGE_LENGTH)
       return {
         [member]: shown,
-        nextCursor: await server.seal.encrypt(rest[index - 1]?.uri ?? '', method),
+        nextCursor: await server.cipher.encrypt(rest[index - 1]?.uri ?? '', method),
       }
     const made = await entry(item)
     if (made === undefined) continue
@@ -45,11 +45,11 @@ export async function pageOf<Item extends { readonly uri: string }>(
 async function positionOf(
   cursor: unknown,
   method: string,
-  { seal }: InternalServer,
+  { cipher }: InternalServer,
 ): Promise<string> {
   const position =
     typeof cursor === 'string'
-      ? await seal.decrypt(cursor, method, maxEncryptedLength(MAX_URI))
+      ? await cipher.decrypt(cursor, method, maxEncryptedLength(MAX_URI))
       : undefined
   if (position !== undefined) return position
   throw new RpcError(INVALID_PARAMS, 'Invalid params: unknown cursor; list again without a cursor')

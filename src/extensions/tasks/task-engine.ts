@@ -71,7 +71,7 @@ export class TaskEngine {
         'Workers need a store of tasks that several processes share, such as that of redis()',
       )
     this.#server = server
-    if (this.#options.seal) this.records.codec = new TaskCodec(sealOf(server))
+    if (this.#options.seal) this.records.codec = new TaskCodec(cipherOf(server))
     this.#serving = serving
     this.#report = report
     this.problem = undefined
@@ -201,10 +201,10 @@ export class TaskEngine {
   }
 }
 
-/** What seals the tasks of a server. With a random key, nobody could open them after a restart. */
-function sealOf(server: Server): Cipher {
-  const { seal } = checkServer(server)
-  if (seal.isLasting) return seal
+/** Encrypts the tasks of a server. With a random key, nobody could decrypt them after a restart. */
+function cipherOf(server: Server): Cipher {
+  const { cipher } = checkServer(server)
+  if (cipher.isLasting) return cipher
   throw new TypeError(
     'tasks: "seal" needs "state: { keys: [ … ] }" of createServer, secrets that all processes share',
   )

@@ -172,7 +172,7 @@ function asText(block: ContentBlock): TextContent {
     : { type: 'text', text, annotations: block.annotations }
 }
 
-/** The parameters of sampling. Where a message may have one content block only, several become messages. */
+/** The parameters of sampling. If a message may have one content block only, several become messages. */
 export function projectSampling(
   revision: Revision,
   params: CreateMessageParams,
@@ -198,7 +198,7 @@ export function projectSampling(
   return projected
 }
 
-/** The result of sampling. Where it may have one content block only, several become a text. */
+/** The result of sampling. If it may have one content block only, several become a text. */
 export function projectSamplingResult(
   revision: Revision | undefined,
   result: CreateMessageResult,
@@ -231,7 +231,7 @@ export function projectRoot(revision: Revision | undefined, root: Root): object 
   return revision === undefined ? root : pick(revision, 'root', root)
 }
 
-/** Only an accepted form has content; lists in it are newer than forms. */
+/** Only an accepted form has content. Array values are dropped in revisions without multi-select enums. */
 export function projectElicitResult(
   revision: Revision | undefined,
   { action, content }: ElicitResult,

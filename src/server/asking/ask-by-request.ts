@@ -46,7 +46,7 @@ export class AskByRequest implements Asking {
   }
 
   async ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>> {
-    this.#steps.assertNotInStep('A question')
+    this.#steps.assertNotInStep('call.ask()')
     const prepared = Object.entries(questions).map(
       ([key, question]) => [key, question, this.#prepare(key, question)] as const,
     )

@@ -115,7 +115,7 @@ export class AskByResult implements Asking {
   }
 
   /**
-   * From now on, the call is suspended by `suspend`; where that returns false, as before. Returns false if the call is
+   * From now on, the call is suspended by `suspend`; if that returns false, as before. Returns false if the call is
    * being suspended already.
    */
   redirect(suspend: (suspension: Suspension | RpcError) => Promise<boolean>): boolean {
@@ -133,7 +133,7 @@ export class AskByResult implements Asking {
   }
 
   async ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>> {
-    this.#steps.assertNotInStep('A question')
+    this.#steps.assertNotInStep('call.ask()')
     if (this.#ending) return await this.#throwSuspended()
     const deciding = this.#lookUpAnswers(questions)
     const decided: Promise<unknown> = deciding
@@ -245,7 +245,7 @@ export class AskByResult implements Asking {
       // Questions and steps that begin in this turn belong to it too.
       await new Promise((resolve) => setTimeout(resolve, 0))
       await Promise.all(this.#pendingLookups)
-      // Where the client cannot be asked, the error is sent immediately and the steps are aborted.
+      // If the client cannot be asked, the error is sent immediately and the steps are aborted.
       if (this.#required() !== undefined) break
       await this.#steps.settled()
     } while (this.#pendingLookups.size > 0 || this.#steps.running)

@@ -88,7 +88,7 @@ function askContextOf(
       binding ??= bindingOf(server, incoming, connection)
       return binding
     },
-    state: { ...server.state, seal: server.seal },
+    state: { ...server.state, cipher: server.cipher },
     server: server.info,
     waiting: (promise) => call.waiting(promise),
   }

@@ -38,9 +38,9 @@ export function projectForm(revision: Revision, { json }: Validator): object | u
   if (revision.fields.formString.length === 0) return undefined
   const properties = Object.create(null) as Record<string, object> // a field may be named __proto__
   for (const [name, property] of Object.entries(
-    json['properties'] as Readonly<Record<string, Property>>,
+    json['properties'] as Readonly<Record<string, Property>>, // checked by formChecker
   )) {
-    const shown = projectProperty(revision, property) // checked when the form was made ready
+    const shown = projectProperty(revision, property)
     if (shown === undefined) return undefined
     properties[name] = shown
   }

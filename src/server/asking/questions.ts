@@ -163,7 +163,7 @@ function isCreateMessageResult(value: unknown): value is CreateMessageResult {
   return named && isTextOrMissing(stopReason) && blocks.every(isSamplingContent)
 }
 
-/** The required members of a content block; all but one of them are strings. */
+/** The required string members of each content type; `input` and `content` are checked in `isSamplingContent`. */
 const TEXTS: ReadonlyMap<unknown, readonly string[]> = new Map([
   ['text', ['text']],
   ['image', ['data', 'mimeType']],

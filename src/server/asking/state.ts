@@ -23,9 +23,9 @@ type Answered = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 
 const PURPOSE = 'requestState'
 
-/** Seals a state; throws if it is too large. */
+/** Encrypts a state; throws if it is too large. */
 export async function encryptState({ state }: AskContext, content: State): Promise<string> {
-  const text = await state.seal.encrypt(JSON.stringify(content), PURPOSE)
+  const text = await state.cipher.encrypt(JSON.stringify(content), PURPOSE)
   if (text.length > state.maxBytes)
     throw new TypeError(
       `The state of this call is too large: ${text.length} of at most ${state.maxBytes} bytes; return less from its steps`,
@@ -34,19 +34,20 @@ export async function encryptState({ state }: AskContext, content: State): Promi
 }
 
 /**
- * Opens a state that the client has sent back. An invalid state is the
+ * Decrypts a state that the client has sent back. An invalid state is the
  * caller's error; the call is never silently started again.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#server-requirements-basic-workflow
  */
 export async function decryptState(
   { state, binding }: AskContext,
-  sealed: unknown,
+  encrypted: unknown,
 ): Promise<State> {
-  if (typeof sealed !== 'string') throw invalidState('it must be a string')
-  if (sealed.length > state.maxBytes) throw invalidState(`it has more than ${state.maxBytes} bytes`)
-  const text = await state.seal.decrypt(sealed, PURPOSE, state.maxBytes)
+  if (typeof encrypted !== 'string') throw invalidState('it must be a string')
+  if (encrypted.length > state.maxBytes)
+    throw invalidState(`it has more than ${state.maxBytes} bytes`)
+  const text = await state.cipher.decrypt(encrypted, PURPOSE, state.maxBytes)
   if (text === undefined) throw invalidState('it was not created by this server, or was modified')
-  const content = JSON.parse(text) as State // nobody else can have sealed it
+  const content = JSON.parse(text) as State // nobody else can have encrypted it
   if (content.expires <= Date.now()) throw invalidState('it has expired')
   if (content.binding !== (await digest(binding)))
     throw invalidState('it belongs to another request, caller or version of this server')

@@ -34,14 +34,17 @@ export class Steps {
 
   /** Throws within a step of this call: steps cannot be nested, nor ask. */
   assertNotInStep(what: string): void {
-    if (within?.getStore() === this) throw new TypeError(`${what} cannot be part of a step`)
+    if (within?.getStore() === this)
+      throw new TypeError(
+        `${what} cannot be called inside a step; call it before or after the step`,
+      )
   }
 
   async step<Value extends StepValue>(
     key: string,
     run: (signal: AbortSignal) => Value | Promise<Value>,
   ): Promise<Value> {
-    this.assertNotInStep('A step')
+    this.assertNotInStep('call.step()')
     if (this.#started.has(key))
       throw new TypeError(`There are two steps "${key}" in this call; give each its own key`)
     this.#started.add(key)

@@ -50,13 +50,13 @@ async function completerOf(
       )
     checkScopes(served.definition, context)
     const declared = served.definition.arguments ?? {}
-    const facts = Object.hasOwn(declared, argument) ? declared[argument] : undefined
-    if (facts === undefined)
+    const declaration = Object.hasOwn(declared, argument) ? declared[argument] : undefined
+    if (declaration === undefined)
       throw new RpcError(
         INVALID_PARAMS,
         `Unknown argument of prompt ${served.listing.name}: ${truncate(argument)}`,
       )
-    return facts.complete ?? facts.values ?? []
+    return declaration.complete ?? declaration.values ?? []
   }
   if (isObject(ref) && ref['type'] === 'ref/resource') {
     const { uri } = ref

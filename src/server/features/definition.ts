@@ -187,7 +187,7 @@ export function checkScopes(
   )
 }
 
-/** What a handler returned, in the shape that is sent. Where it has another, the reason is logged, and the peer told that. */
+/** Converts the return value of a handler to the shape that is sent. If that fails, logs the reason and throws an internal error without it. */
 export function convertResult<Value>(
   what: string,
   {

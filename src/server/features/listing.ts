@@ -5,7 +5,7 @@ import { maxEncryptedLength } from '../cipher.js'
 
 /*
  * Lists are sent whole up to the server's page size, since many clients do not
- * follow cursors. A cursor is sealed: only this server can make one.
+ * follow cursors. A cursor is encrypted: only this server can make one.
  */
 
 export function page(
@@ -23,7 +23,7 @@ async function pageAfter(
   method: string,
   member: string,
   items: readonly { name: string; uri?: string; uriTemplate?: string }[],
-  { pageSize, seal }: Context['server'],
+  { pageSize, cipher }: Context['server'],
   cursor: unknown,
 ): Promise<object> {
   let start = 0
@@ -31,7 +31,7 @@ async function pageAfter(
     const longest = items.reduce((length, item) => Math.max(length, keyOf(item).length), 0)
     const after =
       typeof cursor === 'string'
-        ? await seal.decrypt(cursor, method, maxEncryptedLength(longest))
+        ? await cipher.decrypt(cursor, method, maxEncryptedLength(longest))
         : undefined
     // The list may have changed: the page begins after the last item of the one before.
     start = after === undefined ? 0 : items.findIndex((item) => keyOf(item) === after) + 1
@@ -44,7 +44,7 @@ async function pageAfter(
   const shown = items.slice(start, start + pageSize)
   const last = shown.at(-1)
   if (last === undefined || start + pageSize >= items.length) return { [member]: shown }
-  return { [member]: shown, nextCursor: await seal.encrypt(keyOf(last), method) }
+  return { [member]: shown, nextCursor: await cipher.encrypt(keyOf(last), method) }
 }
 
 function keyOf({

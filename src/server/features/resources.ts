@@ -38,8 +38,8 @@ export async function allResources(context: Context): Promise<ResourceListing[]>
       for (const each of await definition.list(call)) {
         const listed = checked(each, definition)
         // A template does not list what another definition hides from this caller.
-        const claim = mayHide ? matchUri(server, listed.uri) : undefined
-        if (claim === undefined || !(await isHidden(claim, context)))
+        const match = mayHide ? matchUri(server, listed.uri) : undefined
+        if (match === undefined || !(await isHidden(match, context)))
           add(normalizeUri(listed.uri).text, listed)
       }
     }
@@ -125,9 +125,9 @@ interface UriMatch {
 }
 
 /**
- * A fixed resource comes first, then the templates in order: the first match serves the URI, also if this caller may
+ * A fixed resource comes first, then the templates in order: the first match serves the URI, even if this caller may
  * not use it. A restricted definition also guards other spellings of its URI that another definition would serve (see
- * `foldUri`). Undefined if no definition matches.
+ * `looseKey`). Undefined if no definition matches.
  */
 function matchUri({ resources }: InternalServer, uri: string): UriMatch | undefined {
   // Percent-encoding makes a URI at most three times as long: a longer one cannot be that of a definition.
@@ -137,14 +137,14 @@ function matchUri({ resources }: InternalServer, uri: string): UriMatch | undefi
   const fixed = resources.entry(text)
   if (fixed !== undefined && fixed.served.template === undefined)
     return { entries: [fixed], found: { definition: fixed.definition, variables: {} } }
-  const claim: UriMatch = { entries: [], found: undefined }
-  if (dotted) return claim
+  const match: UriMatch = { entries: [], found: undefined }
+  if (dotted) return match
   if (text.length > MAX_LENGTH) return undefined
   const folded = looseKey(normalized)
   for (const entry of resources.entries()) {
     const { definition, served, enabled } = entry
     const { template } = served
-    if (template !== undefined && claim.found !== undefined) continue
+    if (template !== undefined && match.found !== undefined) continue
     const variables = template?.match(text, cased)
     if (variables === undefined) {
       const forAll = enabled && definition.visible === undefined && definition.scopes === undefined
@@ -154,10 +154,10 @@ function matchUri({ resources }: InternalServer, uri: string): UriMatch | undefi
       )
         continue
     } else if (definition.anyPath === true || template?.escapesPath(variables) === false)
-      claim.found = { definition, variables }
-    claim.entries.push(entry)
+      match.found = { definition, variables }
+    match.entries.push(entry)
   }
-  return claim.entries.length > 0 ? claim : undefined
+  return match.entries.length > 0 ? match : undefined
 }
 
 function isHidden({ entries }: UriMatch, { connection }: Context): boolean | Promise<boolean> {
@@ -173,12 +173,12 @@ interface Lookup {
 
 /** The definition that the caller may use for a URI. Throws if its token lacks a required scope. */
 function findForCaller(context: Context, uri: string): Lookup | Promise<Lookup> {
-  const claim = matchUri(context.server, uri)
-  if (claim === undefined) return { known: false }
-  return andThen(isHidden(claim, context), (hidden) => {
+  const match = matchUri(context.server, uri)
+  if (match === undefined) return { known: false }
+  return andThen(isHidden(match, context), (hidden) => {
     if (hidden) return { known: true }
-    for (const { definition } of claim.entries) checkScopes(definition, context)
-    return { known: true, found: claim.found }
+    for (const { definition } of match.entries) checkScopes(definition, context)
+    return { known: true, found: match.found }
   })
 }
 

@@ -25,14 +25,14 @@ export function preparePrompt(definition: Prompt): ServedPrompt {
   const { name, title, description, icons, meta, arguments: declared = {}, build } = definition
   const fail = (problem: string) => new TypeError(`Prompt ${JSON.stringify(name)}: ${problem}`)
   if (typeof name !== 'string' || name === '') throw fail('its name must be a non-empty string')
-  if (typeof build !== 'function') throw fail('it has no "build"')
+  if (typeof build !== 'function') throw fail('"build" must be a function')
   checkTypos(definition, MEMBERS, fail)
   checkSharedProperties(definition, fail)
   checkArguments(declared, fail)
-  const names = Object.entries(declared).map(([argument, facts]) => ({
+  const names = Object.entries(declared).map(([argument, declaration]) => ({
     name: argument,
-    ...withoutUndefined({ title: facts.title, description: facts.description }),
-    required: facts.required !== false,
+    ...withoutUndefined({ title: declaration.title, description: declaration.description }),
+    required: declaration.required !== false,
   }))
   const listing: PromptListing = {
     name,
@@ -66,16 +66,16 @@ function checkArguments(declared: unknown, fail: Fail): void {
     )
   }
   if (declared['type'] === 'object') throw fail(`"arguments" looks like a JSON Schema. ${STRINGS}`)
-  for (const [name, facts] of Object.entries(declared)) checkArgument(name, facts, fail)
+  for (const [name, declaration] of Object.entries(declared)) checkArgument(name, declaration, fail)
 }
 
-function checkArgument(name: string, facts: unknown, fail: Fail): void {
+function checkArgument(name: string, declaration: unknown, fail: Fail): void {
   const argument = `the argument ${JSON.stringify(name)}`
   if (name === '') throw fail('an argument needs a name that is not empty')
-  if (isSchema(facts)) throw fail(`${argument} is a schema. ${STRINGS}`)
-  if (!isObject(facts))
-    throw fail(`${argument} must be an object, not ${kindOf(facts)}. ${STRINGS}`)
-  for (const [member, value] of Object.entries(facts)) {
+  if (isSchema(declaration)) throw fail(`${argument} is a schema. ${STRINGS}`)
+  if (!isObject(declaration))
+    throw fail(`${argument} must be an object, not ${kindOf(declaration)}. ${STRINGS}`)
+  for (const [member, value] of Object.entries(declaration)) {
     const [holds, what] =
       (Object.hasOwn(ARGUMENT_MEMBERS, member) &&
         ARGUMENT_MEMBERS[member as keyof PromptArgument]) ||
@@ -83,7 +83,7 @@ function checkArgument(name: string, facts: unknown, fail: Fail): void {
     if (holds === undefined) {
       const known = Object.keys(ARGUMENT_MEMBERS).join(', ')
       throw fail(
-        `${argument} has "${member}", which is none of ${known}${member === 'type' ? `. ${STRINGS}` : ''}`,
+        `${argument} has the unknown member "${member}"; expected one of ${known}${member === 'type' ? `. ${STRINGS}` : ''}`,
       )
     }
     if (value !== undefined && !holds(value))

@@ -19,7 +19,7 @@ export interface ServedResource {
   readonly listing: ResourceListing | ResourceTemplateListing
   /** Of a fixed URI: its normal form. */
   readonly key: string
-  /** Of a fixed URI: as `foldUri` writes it. */
+  /** Of a fixed URI: its `looseKey`. */
   readonly folded: string
 }
 
@@ -43,7 +43,7 @@ export function prepareResource(
     throw fail(`the URI has more than ${MAX_LENGTH} characters; clients could not read it`)
   if (normalized.hasDotSegments)
     throw fail('its path has a segment "." or ".."; write the path without it')
-  if (typeof read !== 'function') throw fail('it has no "read"')
+  if (typeof read !== 'function') throw fail('"read" must be a function')
   checkTypos(definition, MEMBERS, fail)
   checkSharedProperties(definition, fail)
   const template = uri.includes('{') ? makeTemplate(uri, fail) : undefined

@@ -30,19 +30,19 @@ export async function sendCommand(
   path: string,
   command: TaskCommand,
   process: string,
-  patience = 5000,
+  timeout = 5000,
 ): Promise<boolean> {
   const file = fileOf(path)
-  const aside = `${file}.${crypto.randomUUID()}`
-  const end = Date.now() + patience
-  fs.writeFileSync(aside, JSON.stringify({ ...command, process }), { mode: 0o600 })
+  const temporary = `${file}.${crypto.randomUUID()}`
+  const end = Date.now() + timeout
+  fs.writeFileSync(temporary, JSON.stringify({ ...command, process }), { mode: 0o600 })
   try {
     // A file with the command of somebody else is taken first.
-    while (!linked(aside, file)) {
+    while (!linked(temporary, file)) {
       if (Date.now() > end) return false
       await pause()
     }
-    const { ino } = fs.statSync(aside)
+    const { ino } = fs.statSync(temporary)
     const isThere = () => fs.lstatSync(file, { throwIfNoEntry: false })?.ino === ino
     while (isThere()) {
       if (Date.now() > end) {
@@ -53,7 +53,7 @@ export async function sendCommand(
     }
     return true
   } finally {
-    fs.rmSync(aside, { force: true })
+    fs.rmSync(temporary, { force: true })
   }
 }
 

@@ -7,7 +7,7 @@ import type { JournalLock } from './journal-lock.js'
 /** Lines are written together up to about this many bytes. */
 const CHUNK = 1024 * 1024
 /** What follows the path of a journal in that of its next version. */
-const ASIDE = /^(?:\.[\da-f-]{36})?\.new$/
+const TEMPORARY = /^(?:\.[\da-f-]{36})?\.new$/
 
 /**
  * An append-only file of JSON values: one line each, `<crc32> <json>`. A value is either there as a whole, or not at
@@ -36,7 +36,7 @@ export class JournalFile {
   /** Opens a file, or creates it; `read` gets its values in order. */
   static open(path: string, lock: JournalLock, read: (value: unknown) => void): JournalFile {
     // If another process is still there, its new version would replace this one.
-    removeAsides(path)
+    removeTemporaries(path)
     const { size, length } = readJournalFile(path, (value) => {
       // A large file takes long: the lock is touched meanwhile.
       lock.checkAgain()
@@ -54,18 +54,18 @@ export class JournalFile {
   }
 
   static #create(path: string, lock: JournalLock): JournalFile {
-    const aside = asideOf(path)
-    const fd = fs.openSync(aside, 'w+', 0o600)
+    const temporary = temporaryPathOf(path)
+    const fd = fs.openSync(temporary, 'w+', 0o600)
     try {
       const line = encodeLine(HEADER)
       fs.writeFileSync(fd, line)
       fs.fsyncSync(fd)
-      fs.renameSync(aside, path)
+      fs.renameSync(temporary, path)
       if (process.platform !== 'win32') withDirectory(path, (directory) => fs.fsyncSync(directory))
       return new JournalFile(path, lock, fd, line.length)
     } catch (error) {
       fs.closeSync(fd)
-      fs.rmSync(aside, { force: true })
+      fs.rmSync(temporary, { force: true })
       throw error
     }
   }
@@ -101,8 +101,8 @@ export class JournalFile {
   /** Replaces all values at once: a crash, or an error, leaves either the old file or the new one. */
   async replace(values: Iterable<unknown>): Promise<void> {
     this.#lock.check()
-    const aside = asideOf(this.#path)
-    const fd = fs.openSync(aside, 'w+', 0o600)
+    const temporary = temporaryPathOf(this.#path)
+    const fd = fs.openSync(temporary, 'w+', 0o600)
     let size = 0
     try {
       for (const bytes of chunksOf(values)) {
@@ -111,10 +111,10 @@ export class JournalFile {
       }
       await sync(fd)
       this.#lock.check()
-      await rename(aside, this.#path)
+      await rename(temporary, this.#path)
     } catch (error) {
       fs.closeSync(fd)
-      fs.rmSync(aside, { force: true })
+      fs.rmSync(temporary, { force: true })
       throw error
     }
     // From here on the new file has the name: values that were appended to the old one would be lost.
@@ -170,15 +170,15 @@ export class JournalFile {
 }
 
 /** Where a new version is written before it is renamed into place. */
-function asideOf(path: string): string {
+function temporaryPathOf(path: string): string {
   return `${path}.${crypto.randomUUID()}.new`
 }
 
-function removeAsides(path: string): void {
+function removeTemporaries(path: string): void {
   const folder = dirname(path)
   const name = basename(path)
   for (const each of fs.readdirSync(folder))
-    if (each.startsWith(name) && ASIDE.test(each.slice(name.length)))
+    if (each.startsWith(name) && TEMPORARY.test(each.slice(name.length)))
       fs.rmSync(join(folder, each), { force: true })
 }
 

@@ -75,7 +75,7 @@ function* linesOf(path: string): Generator<{ line: Buffer | undefined; end: numb
       // The header is much shorter than this.
       if (start === 0) throw new JournalCorruptError(path, 0, 'it has no header')
       if (position - start > LONGEST)
-        throw new JournalCorruptError(path, start, 'it has a line without an end')
+        throw new JournalCorruptError(path, start, 'a line is longer than 512 MiB')
     }
     if (position > start) yield { line: undefined, end: position }
   } finally {

@@ -9,7 +9,7 @@ export class JournalLockedError extends Error {
 
   constructor(path: string, owner: Owner | undefined) {
     super(
-      `The journal ${path} is used by ${nameOf(owner)}, and by one process at a time; end that process, or use another file`,
+      `The journal ${path} is in use by ${nameOf(owner)}; only one process can use it. Stop that process, or use another file`,
     )
   }
 }

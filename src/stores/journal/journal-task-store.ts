@@ -185,7 +185,9 @@ export class JournalTaskStore implements TaskStore {
 
   #use(): Opened {
     if (this.#opened === undefined || this.#closing)
-      throw new TypeError('The journal of tasks is not open; it is while its server is served')
+      throw new TypeError(
+        'The task journal is not open: it is open only while its server is being served',
+      )
     // What is in memory is no longer true.
     if (this.#opened.lock.lost !== undefined) throw this.#opened.lock.lost
     return this.#opened

@@ -7,12 +7,12 @@ import { unref } from '../../runtime.js'
 /*
  * The changes of a server are a stream of Redis that every process reads (XREAD BLOCK). Pub/Sub would lose what is sent
  * while a process is not connected, without telling it. Each entry names the one before it: `p` its id, `b` the bytes of
- * all entries so far, `o` the process that has appended it, `c` the changes. A reader that finds another entry before the
- * next one than the last it has read has missed some: they were trimmed, or Redis has lost its data. Ids are times, so
- * they do not begin again.
+ * all entries so far, `o` the process that has appended it, `c` the changes. If `p` of the next entry is not the id that
+ * the reader has read last, it has missed entries: they were trimmed, or Redis has lost its data. Ids are times, so they
+ * do not begin again.
  */
 
-/** Milliseconds after which the stream expires, where no process reads it or appends to it. */
+/** Milliseconds after which the stream expires if no process reads it or appends to it. */
 const TTL = 600_000
 /** Maximum number of entries, and of their bytes without the newest. */
 const MAX_ENTRIES = 1000
@@ -58,7 +58,7 @@ return { last and last[1] or '${NONE}', run }`,
 export interface StreamListener {
   /** Called with the changes of each entry that another process has appended, in order. */
   changed(text: string): void
-  /** Called where entries may have been missed, before those that follow. */
+  /** Called if entries may have been missed, before those that follow. */
   missed(): void
   /** Called once each time that the stream cannot be read any more. */
   failed(error: unknown): void
@@ -176,7 +176,7 @@ class Reader {
     // Redis may not tell which one it is: then it may be another one after each failure.
     const same = run === last?.run && (run !== '' || this.#failures === 0)
     const complete = last !== undefined && same && !isBefore(id, last.id)
-    // Where there are newer entries, reading them shows whether some are missing.
+    // If there are newer entries, reading them shows whether some are missing.
     this.#last = complete ? last : { id, run }
     if (!complete) this.#tell((listener) => listener.missed())
   }

@@ -13,15 +13,15 @@ const MAX_PENDING = 64 * 1024 * 1024
 const COMMAND = 200
 /** A connection that is still being opened is given up after this multiple of the time limit: it takes several replies. */
 const CONNECT_FACTOR = 3
-/** Milliseconds by which a timer may be late; where it is later, this process was busy, and may not have read the reply yet. */
+/** Milliseconds by which a timer may be late; if it is later, this process was busy, and may not have read the reply yet. */
 const MAX_LAG = 50
 /** Milliseconds until a new connection is opened after one has failed; doubled each time up to the maximum. */
 const MIN_BACKOFF = 50
 const MAX_BACKOFF = 2000
 
 /**
- * Sends commands, each with a time limit. A connection on which one gets no reply in time is destroyed: clients wait for
- * replies on it without end. What waits is bounded.
+ * Sends commands, each with a time limit. A connection on which one gets no reply in time is destroyed: the client
+ * library would wait for replies on it forever. The size of pending commands is bounded.
  */
 export class Connection {
   readonly #client: RedisClient
@@ -50,7 +50,7 @@ export class Connection {
     let size = COMMAND
     for (const part of command) size += part.length
     if (this.#pending + size > MAX_PENDING)
-      throw new RedisUnavailableError('Too many commands wait for a reply of Redis')
+      throw new RedisUnavailableError('Too many commands are waiting for a reply from Redis')
     const link = this.#linked()
     this.#pending += size
     const deadline = new Deadline(timeout)
@@ -129,7 +129,7 @@ export class Connection {
   #linked(): Link {
     if (this.#link !== undefined) return this.#link
     if (performance.now() < this.#retryAt)
-      throw new RedisUnavailableError('Redis cannot be reached; it is tried again soon')
+      throw new RedisUnavailableError('Redis cannot be reached; the next attempt follows shortly')
     this.#link = openLink(this.#client)
     return this.#link
   }
@@ -151,7 +151,7 @@ export class Connection {
   }
 }
 
-/** The end of a time limit; of a process that was busy when it ended, somewhat later. */
+/** A time limit. If the timer fires late because this process was busy, it is extended once, so that a reply that has arrived can be read. */
 class Deadline {
   readonly passed: Promise<void>
   #timer: ReturnType<typeof setTimeout> | undefined

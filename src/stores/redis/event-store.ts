@@ -85,7 +85,7 @@ export class RedisEventStore implements EventStore {
 
   append(stream: string, event: StoredEvent, ttl: number, writer?: EventWriter): Promise<boolean> {
     if (this.#waitingLength + event.frame.length > MAX_WAITING)
-      return Promise.reject(new RedisUnavailableError('Too many events wait for Redis'))
+      return Promise.reject(new RedisUnavailableError('Too many events are waiting for Redis'))
     return new Promise((resolve, reject) => {
       const waiting = this.#waiting.get(stream)
       this.#waitingLength += event.frame.length

@@ -65,7 +65,7 @@ const IOREDIS_CLUSTER = {
   redisOptions: NO_TIME_LIMITS,
 }
 
-/** The kind of a client; throws where it is none of ours. */
+/** The kind of a client; throws if it is none of ours. */
 export function kindOf(client: unknown): Kind {
   const has = (member: string) =>
     typeof (client as Record<string, unknown> | null | undefined)?.[member] === 'function'

@@ -7,7 +7,7 @@ import type { SettingsCheck } from './settings.js'
 import { unref } from '../../runtime.js'
 
 export interface RedisOwnershipOptions {
-  /** A host, to which the port of `listen` is added, or an origin; undefined where others cannot reach this process. */
+  /** A host, to which the port of `listen` is added, or an origin; undefined if others cannot reach this process. */
   address: string | undefined
   key: string | undefined
   lease: number

@@ -31,7 +31,7 @@ export interface RedisOptions {
   maxEventsPerStream?: number
   /** Maximum bytes of events that are stored per stream, not counting its newest event (default 1 MiB). */
   maxBytesPerStream?: number
-  /** Limits of the tasks that are stored: see below. */
+  /** Limits on stored tasks: see `RedisTaskOptions`. */
   tasks?: RedisTaskOptions
 }
 

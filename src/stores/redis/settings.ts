@@ -43,7 +43,7 @@ async function settingsWarnings(connection: Connection): Promise<string[]> {
     )
   else if (appendfsync !== undefined && appendfsync !== 'always')
     warnings.push(
-      `Redis has "appendfsync ${appendfsync}": a failure of its machine may lose the last second. Set it to always where that matters`,
+      `Redis has "appendfsync ${appendfsync}": if its machine crashes, the latest writes are lost (about a second with everysec, more with no). Set it to always if that matters`,
     )
   return warnings
 }

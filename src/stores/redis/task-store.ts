@@ -207,7 +207,7 @@ export class RedisTaskStore implements TaskStore {
         missed: () => this.#tell((each) => each.missed()),
         late: () => void this.#reap(),
         failed: (error) => {
-          const message = 'Changes of tasks cannot be read from Redis; it is tried again'
+          const message = 'Task changes cannot be read from Redis; retrying'
           this.#report({ level: 'error', message, error })
         },
       })
@@ -300,7 +300,7 @@ export class RedisTaskStore implements TaskStore {
     const unknown = [...held].filter(
       (name) => !this.#held.has(name) && !this.#unconfirmed.has(name),
     )
-    // A reply may be on its way: what is unknown twice is not known.
+    // The reply to a claim may still be in transit: a name is given back only if it was unknown at two renewals in a row.
     const claimed = unknown.filter((name) => this.#unknown.has(name))
     this.#unknown = new Set(unknown)
     if (created.length + claimed.length > 0) {

@@ -10,6 +10,6 @@ export interface Authenticator {
   ): Principal | HttpErrorResponse | Promise<Principal | HttpErrorResponse>
   /** Headers of an error response, such as `WWW-Authenticate`. */
   challenge(error: RpcError): HeaderList
-  /** The protected resource metadata, where it is served at `path`. */
+  /** The protected resource metadata, if it is served at `path`. */
   metadata(path: string): string | undefined
 }

@@ -83,7 +83,7 @@ export class BearerAuthenticator implements Authenticator {
   }
 
   #check(principal: Principal | undefined): Principal | HttpErrorResponse {
-    // Also null or false: not every `verify` is checked by a compiler.
+    // Also null or false: `verify` may be written in JavaScript.
     if (!principal)
       return this.#unauthorized('the token is invalid, expired or not for this server')
     checkPrincipal('"verify" must return', principal)

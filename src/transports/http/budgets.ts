@@ -32,7 +32,7 @@ export class Budgets {
     this.#all = { retained: new Budget(limits.retained), pending: new Budget(limits.pending) }
   }
 
-  /** The budgets of a principal; the total ones where it is undefined. */
+  /** The budgets of a principal; the total ones if it is undefined. */
   of(principal: string | undefined): BudgetPair {
     if (principal === undefined) return this.#all
     return this.#principals.get(principal) ?? this.#add(principal)
@@ -61,7 +61,7 @@ export class Budgets {
   #sweep(): void {
     for (const [name, { retained, pending }] of this.#principals)
       if (retained.used === 0 && pending.used === 0) this.#principals.delete(name)
-    // Not for each new one, where all of them use memory.
+    // Not for each new one, if all of them use memory.
     this.#sweepAt = Math.max(MIN_SWEPT, 2 * this.#principals.size)
   }
 }

@@ -39,9 +39,9 @@ import {
 import { type TwoEndpointPaths, TwoEndpointRouter } from './two-endpoint/router.js'
 
 export interface EndpointOptions extends GuardOptions, SessionRouterOptions, OpenResponsesOptions {
-  /** The path of the endpoint; every path where it is undefined. */
+  /** The path of the endpoint; every path if it is undefined. */
   path?: string | undefined
-  /** The paths of HTTP+SSE, the transport before Streamable HTTP, where it is served. */
+  /** The paths of HTTP+SSE, the transport before Streamable HTTP, if it is served. */
   twoEndpoint?: TwoEndpointPaths | undefined
   /** The parameters of a tool that are repeated in headers, as far as the caller may see the tool. */
   headerParameters(
@@ -134,7 +134,7 @@ export class Endpoint {
     }
   }
 
-  /** Begins to share sessions with other processes, where the session store is made for that. */
+  /** Begins to share sessions with other processes, if the session store is made for that. */
   start(listening: { scheme: string; port: number } | undefined): void {
     this.#sessionRouter.start(listening)
   }
@@ -302,40 +302,40 @@ export class Endpoint {
       return this.#refuse(context, new HttpErrorResponse(400, message.error, headers), message.id)
     if (message.kind !== 'request')
       return this.#refuse(context, new HttpErrorResponse(400, NOT_A_REQUEST, headers))
-    const facts = this.#options.methods.get(message.method)
+    const descriptor = this.#options.methods.get(message.method)
     try {
       checkRequestMeta(message, version)
-      checkRoutingHeaders(context, message, facts)
-      const parameters = this.#headerParameters(message, facts, request.principal)
+      checkRoutingHeaders(context, message, descriptor)
+      const parameters = this.#headerParameters(message, descriptor, request.principal)
       if (parameters instanceof Promise)
-        return this.#serveLater(request, message, facts, parameters)
+        return this.#serveLater(request, message, descriptor, parameters)
       checkParameterHeaders(context, message.params, parameters)
     } catch (error) {
       return this.#refuseMismatch(request, message.id, error)
     }
-    this.#serveStateless(request, message, facts)
+    this.#serveStateless(request, message, descriptor)
   }
 
   #headerParameters(
     message: Request,
-    facts: MethodDescriptor | undefined,
+    descriptor: MethodDescriptor | undefined,
     principal: Principal | undefined,
   ): readonly RepeatedParameter[] | Promise<readonly RepeatedParameter[]> {
-    if (facts?.paramHeaders !== true || facts.nameParam === undefined) return []
-    const name = message.params?.[facts.nameParam]
+    if (descriptor?.paramHeaders !== true || descriptor.nameParam === undefined) return []
+    const name = message.params?.[descriptor.nameParam]
     return typeof name === 'string' ? this.#options.headerParameters(name, message, principal) : []
   }
 
   #serveLater(
     request: AdmittedRequest,
     message: Request,
-    facts: MethodDescriptor | undefined,
+    descriptor: MethodDescriptor | undefined,
     parameters: Promise<readonly RepeatedParameter[]>,
   ): void {
     parameters
       .then((known) => checkParameterHeaders(request.context, message.params, known))
       .then(
-        () => this.#serveStateless(request, message, facts),
+        () => this.#serveStateless(request, message, descriptor),
         (error: unknown) => this.#refuseMismatch(request, message.id, error),
       )
       .catch((error: unknown) => this.#fail(request.context, error))
@@ -349,7 +349,7 @@ export class Endpoint {
   #serveStateless(
     request: AdmittedRequest,
     message: Request,
-    facts: MethodDescriptor | undefined,
+    descriptor: MethodDescriptor | undefined,
   ): void {
     const { context, principal, headers } = request
     if (this.#closing) return this.#refuseClosing(request, message.id)
@@ -364,7 +364,7 @@ export class Endpoint {
       challenge: this.#challenge,
       ended: this.#ended,
       budgets: this.#options.budgets,
-      stream: facts?.stream === true,
+      stream: descriptor?.stream === true,
     })
     const session = this.#options.openSession(exchange)
     if (exchange.serve(message, session)) this.#stateless.add(exchange)
@@ -391,7 +391,7 @@ const NOT_UTF8: Message = {
 }
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** The text of a body; undefined where it is not valid UTF-8. */
+/** The text of a body; undefined if it is not valid UTF-8. */
 function decode(body: Uint8Array): string | undefined {
   try {
     return utf8.decode(body)

@@ -14,7 +14,7 @@ export interface ForwarderOptions {
   /** The secret that all processes share. */
   key: string
   ownership: Pick<SessionOwnership, 'isAlive' | 'lease'>
-  /** Milliseconds between the keep-alives of the other process; 0 where there are none. */
+  /** Milliseconds between the keep-alives of the other process; 0 if there are none. */
   keepAlive: number
   openResponses: OpenResponses
   report(entry: LogEntry): void
@@ -27,11 +27,11 @@ export interface ForwardedBody {
   readonly id: Id | undefined
 }
 
-/** What a request of a session that has failed with its process gets. */
+/** The error for a request whose process ended before it responded. */
 export const MAY_HAVE_RUN =
   'The process that served this request has ended before its response: the request may have run'
 
-/** Bytes that may wait for a client before the other process is read on. */
+/** Unsent bytes beyond which reading from the other process pauses. */
 const MAX_UNSENT = 256 * 1024
 /** Responses of at most this many bytes are sent at once. */
 const MAX_WHOLE = 64 * 1024
@@ -143,7 +143,7 @@ export class Forwarder {
     body: ForwardedBody | undefined,
     aborted: AbortController,
   ): Promise<'served' | 'unserved'> {
-    const silence = new Silence(this.#options.keepAlive, () => aborted.abort(SILENT))
+    const silence = new SilenceTimeout(this.#options.keepAlive, () => aborted.abort(SILENT))
     try {
       const response = await this.#fetch(context, address, process, body, aborted.signal)
       if (response === undefined) return 'unserved'
@@ -158,7 +158,7 @@ export class Forwarder {
     }
   }
 
-  /** The response; undefined where there was no connection. */
+  /** The response; undefined if there was no connection. */
   async #fetch(
     context: HttpContext,
     address: string,
@@ -199,7 +199,7 @@ const LEASE_ENDED = new Error('The lease of the other process has ended')
 /** Reasons to give up the other process, and not the client. */
 const LOST: ReadonlySet<unknown> = new Set([SILENT, LEASE_ENDED])
 
-/** Those of the processes that have no lease. Where that cannot be told, a process may still be alive. */
+/** Those of the processes that have no lease. If that cannot be told, a process may still be alive. */
 async function withoutLease(
   ownership: Pick<SessionOwnership, 'isAlive'>,
   processes: Iterable<string>,
@@ -211,7 +211,7 @@ async function withoutLease(
 }
 
 /** Ends an exchange with a process that sends nothing, not even keep-alives. */
-class Silence {
+class SilenceTimeout {
   readonly #limit: number
   readonly #expired: () => void
   #timer: ReturnType<typeof setTimeout> | undefined
@@ -237,7 +237,7 @@ async function relay(
   response: Response,
   context: HttpContext,
   signal: AbortSignal,
-  silence: Silence,
+  silence: SilenceTimeout,
 ): Promise<void> {
   const headers = endToEnd(response.headers).flatMap(([name, value]) =>
     name === 'content-encoding' ? [] : [name, value],

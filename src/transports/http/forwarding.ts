@@ -68,7 +68,7 @@ function signed(context: HttpContext, to: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(JSON.stringify(parts))
 }
 
-/** 32 bytes; undefined where the text is something else. */
+/** 32 bytes; undefined if the text is something else. */
 function fromBase64Url(text: string): Uint8Array<ArrayBuffer> | undefined {
   if (!/^[\w-]{43}$/.test(text)) return undefined
   const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))

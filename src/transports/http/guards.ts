@@ -24,7 +24,7 @@ export class Guards {
     this.#addresses = addresses
   }
 
-  /** The error response, where a request must not be served. */
+  /** The error response, if a request must not be served. */
   check(context: HttpContext): HttpErrorResponse | undefined {
     const { ambiguity } = context
     if (ambiguity !== undefined) return new HttpErrorResponse(400, `Bad Request: ${ambiguity}`)
@@ -43,7 +43,7 @@ export class Guards {
     )
   }
 
-  /** The origin of a request, where it is one of the allowed origins. */
+  /** The origin of a request, if it is one of the allowed origins. */
   allowedOrigin(context: HttpContext): string | undefined {
     const origin = context.header('origin')
     return origin !== undefined && this.#origins.has(origin) ? origin : undefined
@@ -85,7 +85,7 @@ function originOf(text: string): string {
   return origin
 }
 
-/** The error response, where the body of a POST must not be read. */
+/** The error response, if the body of a POST must not be read. */
 export function checkBody(
   context: HttpContext,
   maxBodyBytes: number,
@@ -114,7 +114,7 @@ export function checkBody(
   return length !== undefined && Number(length) > maxBodyBytes ? tooLarge(maxBodyBytes) : undefined
 }
 
-/** The error response, where the client does not accept both forms of a response. */
+/** The error response, if the client does not accept both forms of a response. */
 export function checkAccept(context: HttpContext): HttpErrorResponse | undefined {
   return accepts(context, 'application/json') && accepts(context, 'text/event-stream')
     ? undefined

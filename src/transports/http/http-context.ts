@@ -21,9 +21,9 @@ export interface HttpContext {
   headers(): Iterable<readonly [name: string, value: string]>
   /** The request as handlers see it. */
   readonly http: HttpRequest
-  /** Why the headers are ambiguous, such as a repeated header that must occur once; undefined where they are not. */
+  /** Why the headers are ambiguous, such as a repeated header that must occur once; undefined if they are not. */
   readonly ambiguity: string | undefined
-  /** Reads the body, of at most `limit` bytes, which count against `budget` until it is complete. `done` is not called where the client disconnects. */
+  /** Reads the body, of at most `limit` bytes, which count against `budget` until it is complete. `done` is not called if the client disconnects. */
   read(limit: number, budget: Budget, done: (body: Uint8Array | UnreadBody) => void): void
   /** Sends a complete response. */
   respond(status: number, headers: HeaderList, body?: string): void

@@ -29,7 +29,7 @@ export class HttpErrorResponse {
   }
 }
 
-/** Responds with a JSON-RPC error, and the id of the request where it could be read. */
+/** Responds with a JSON-RPC error, and the id of the request if it could be read. */
 export function refuse(
   context: HttpContext,
   { status, error, headers }: HttpErrorResponse,

@@ -11,7 +11,7 @@ const ROUNDED =
 
 /**
  * The body of a request whose stream was read by other code, such as `express.json()`: `rawBody`, which some platforms
- * set, or `body`. A parsed value is serialized again. Throws where both are missing.
+ * set, or `body`. A parsed value is serialized again. Throws if both are missing.
  */
 export function bodyReadBefore(request: object, limit: number): Uint8Array | UnreadBody {
   const { rawBody, body } = request as { rawBody?: unknown; body?: unknown } // set by other code, if at all

@@ -7,7 +7,7 @@ import type { NodeRequest, NodeResponse } from './node-message.js'
 import { HandlerRequest } from './request-headers.js'
 import type { HeaderList, HttpContext, Sink, UnreadBody } from './http-context.js'
 
-/** Logged where writing a response throws. */
+/** Logged if writing a response throws. */
 export const UNWRITTEN = 'A response could not be written, and its client was disconnected'
 /** Headers that must occur once: a proxy might read another value than this server. */
 const SINGLE =
@@ -130,7 +130,7 @@ export class NodeContext implements HttpContext {
       done({ problem })
     }
     request.on('data', (data) => {
-      // A string where other code has called `setEncoding`.
+      // A string if other code has called `setEncoding`.
       const chunk =
         typeof data === 'string' ? Buffer.from(data, request.readableEncoding ?? 'utf8') : data
       size += chunk.length
@@ -172,7 +172,7 @@ export class NodeContext implements HttpContext {
   #abandon(error: unknown): void {
     this.#failed(error)
     callHook(() => this.#response.destroy(), this.#failed)
-    // Where `destroy` has thrown too.
+    // If `destroy` has thrown too.
     if (!isDestroyed(this.#response)) this.#request.socket.destroy()
   }
 

@@ -10,7 +10,7 @@ export interface SessionClaim {
   mark(session: HttpSession): void
 }
 
-/** The sessions that belong to this process, where several serve the sessions of one store. */
+/** The sessions that belong to this process, if several serve the sessions of one store. */
 export class Ownership {
   readonly #ownership: SessionOwnership
   readonly #persistence: SessionPersistence
@@ -32,13 +32,13 @@ export class Ownership {
     this.#started = true
   }
 
-  /** Whether a session certainly belongs to this process; where not, it must be confirmed. */
+  /** Whether a session certainly belongs to this process; if not, it must be confirmed. */
   has({ superseded, term }: HttpSession): boolean {
     const current = this.#ownership.term
     return !superseded && current !== undefined && term === current
   }
 
-  /** Stores a new session as one of this process; false where that has failed: then no client may use it. */
+  /** Stores a new session as one of this process; false if that has failed: then no client may use it. */
   async begin(session: HttpSession): Promise<boolean> {
     if (!(await this.#hasLease())) return false
     session.term = this.#ownership.term
@@ -50,7 +50,7 @@ export class Ownership {
     if (!(await this.#hasLease())) return 'unavailable'
     const { term } = this.#ownership
     const found = await this.#ownership.confirm(session.name, session.generation)
-    // Where the store has lost its data, the session is stored again.
+    // If the store has lost its data, the session is stored again.
     const stored = found === 'missing' ? await this.#persistence.set(session) : found === 'owned'
     if (found === 'lost') session.superseded = true
     if (session.superseded) return 'lost'
@@ -81,7 +81,8 @@ export class Ownership {
       .settled(name)
       .then(() => this.#ownership.release(name, generation))
       .catch((error: unknown) => {
-        const message = 'A session could not be released; it is when the lease of this process ends'
+        const message =
+          'A session could not be released; it will be when the lease of this process ends'
         this.#report({ level: 'warning', message, error })
       })
     await withTimeout(timeout, released)

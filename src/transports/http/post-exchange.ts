@@ -41,23 +41,23 @@ export interface PostOptions {
   challenge(error: RpcError): HeaderList
   /** Responds with 500 to an error of the server, and logs it. */
   fail(context: HttpContext, error: unknown): void
-  /** Ids of the requests in the message, where their responses must come even if this process ends. */
+  /** Ids of the requests in the message, if their responses must come even if this process ends. */
   requestIds?: readonly Id[]
-  /** Called before a response that is no error; where that returns a promise, the response waits for it, and is an error if it resolves with false. */
+  /** Called before a response that is no error; if that returns a promise, the response waits for it, and is an error if it resolves with false. */
   acknowledge?: (exchange: PostExchange) => Promise<boolean> | undefined
-  /** Headers of the response to `initialize`, for which the session may have to be stored first. Called without a response where there is none, or the client has disconnected. */
+  /** Headers of the response to `initialize`, for which the session may have to be stored first. Called without a response if there is none, or the client has disconnected. */
   initialized?: (response: SentResponse | undefined) => HeaderList | Promise<HeaderList>
 }
 
 /**
- * The message of a POST within a session. The response is JSON, or a stream where other messages precede it. A client
+ * The message of a POST within a session. The response is JSON, or a stream if other messages precede it. A client
  * that disconnects cancels nothing: if the response is a stream, what is sent from then on is stored until it
  * reconnects.
  */
 export class PostExchange implements Exchange, KeptAlive {
   readonly principal?: Principal
   readonly #options: PostOptions
-  #log: ResumableStream | undefined
+  #stream: ResumableStream | undefined
   /** Whether the client has disconnected before a stream was opened. */
   #disconnected = false
   #released = false
@@ -92,7 +92,7 @@ export class PostExchange implements Exchange, KeptAlive {
   }
 
   get connected(): boolean {
-    return this.#log?.connected ?? !this.#disconnected
+    return this.#stream?.connected ?? !this.#disconnected
   }
 
   get http(): HttpRequest {
@@ -100,13 +100,13 @@ export class PostExchange implements Exchange, KeptAlive {
   }
 
   get congested(): boolean {
-    return this.#log?.congested ?? false
+    return this.#stream?.congested ?? false
   }
 
-  /** Called where the response follows later; `done` is called after it. */
+  /** Called if the response follows later; `done` is called after it. */
   wait(done: () => void): void {
     this.#done = done
-    if (this.#log !== undefined) return
+    if (this.#stream !== undefined) return
     const { context, streams } = this.#options
     streams.openResponses.add(context, this)
     context.onDisconnect(() => this.#onDisconnect())
@@ -115,13 +115,13 @@ export class PostExchange implements Exchange, KeptAlive {
   send(frame: string, message?: SentMessage): void {
     if (this.#replied) return
     if (this.#mustBeJson) return this.#drop(message, 'The response to initialize is not a stream')
-    const streamLost = this.#log !== undefined && !this.#log.connected && !this.#released
+    const streamLost = this.#stream !== undefined && !this.#stream.connected && !this.#released
     const disconnected = this.#disconnected || streamLost
     // A call waits for the response to this request, and the client may never resume its stream.
     if (disconnected && message?.kind === 'request' && this.#options.streams.sendStandalone(frame))
       return
     if (this.#disconnected) this.#drop(message, 'The client has disconnected')
-    else this.#stream().push(frame)
+    else this.#openStream().push(frame)
   }
 
   /** A request that is not sent fails: its sender would wait for the response. */
@@ -156,19 +156,19 @@ export class PostExchange implements Exchange, KeptAlive {
   #refuseUnstored(): void {
     const { context, headers, streams, requestIds = [] } = this.#options
     this.#failed = true
-    if (this.#log !== undefined) {
+    if (this.#stream !== undefined) {
       for (const id of requestIds)
-        this.#log.push(encodeError(id, new RpcError(INTERNAL_ERROR, UNSTORED), 'omitted'))
-      streams.finish(this.#log)
+        this.#stream.push(encodeError(id, new RpcError(INTERNAL_ERROR, UNSTORED), 'omitted'))
+      streams.finish(this.#stream)
     } else if (!this.#disconnected) refuse(context, unavailable(UNSTORED, headers), requestIds[0])
     this.#end()
   }
 
   #complete(frame: string | undefined, response: SentResponse | undefined): void {
     const { streams } = this.#options
-    if (this.#log !== undefined) {
-      if (frame !== undefined) this.#log.push(frame)
-      streams.finish(this.#log)
+    if (this.#stream !== undefined) {
+      if (frame !== undefined) this.#stream.push(frame)
+      streams.finish(this.#stream)
     } else if (this.#disconnected) void this.#options.initialized?.(undefined)
     else this.#respond(frame, response)
     this.#end()
@@ -177,7 +177,7 @@ export class PostExchange implements Exchange, KeptAlive {
   #end(): void {
     this.#responded = true
     if (this.#done === undefined) return
-    if (this.#log === undefined) this.#close()
+    if (this.#stream === undefined) this.#close()
     this.#done()
     // A handler that never returns would keep it in memory.
     this.#batch = undefined
@@ -186,9 +186,9 @@ export class PostExchange implements Exchange, KeptAlive {
   release(): void {
     if (!this.#options.session.revision.polling || this.#mustBeJson) return
     if (this.#replied || this.#disconnected) return
-    const log = this.#stream()
+    const stream = this.#openStream()
     this.#released = true
-    log.release()
+    stream.release()
   }
 
   /**
@@ -197,7 +197,7 @@ export class PostExchange implements Exchange, KeptAlive {
    */
   onKeepAlive(): void {
     const hasNoRequest = this.#options.requestIds?.length === 0
-    if (!this.#mustBeJson && !hasNoRequest) this.#stream()
+    if (!this.#mustBeJson && !hasNoRequest) this.#openStream()
   }
 
   #respond(frame: string | undefined, response: SentResponse | undefined): void {
@@ -228,15 +228,15 @@ export class PostExchange implements Exchange, KeptAlive {
     refuse(context, new HttpErrorResponse(400, received.error, headers), undefined, unreadableId)
   }
 
-  #stream(): ResumableStream {
-    if (this.#log !== undefined) return this.#log
+  #openStream(): ResumableStream {
+    if (this.#stream !== undefined) return this.#stream
     const { streams, context, headers, requestIds } = this.#options
-    this.#log = streams.openStream(context, headers, requestIds)
-    return this.#log
+    this.#stream = streams.openStream(context, headers, requestIds)
+    return this.#stream
   }
 
   #onDisconnect(): void {
-    if (this.#log !== undefined) return
+    if (this.#stream !== undefined) return
     this.#disconnected = true
     this.#close()
   }

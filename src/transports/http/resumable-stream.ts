@@ -15,7 +15,7 @@ import type { EventStore, EventWriter, StoredEvent } from '../../stores/event-st
 import type { SseStream } from './sse-stream.js'
 import { withTimeout } from '../../jsonrpc/deadline.js'
 
-export interface EventLogOptions {
+export interface StreamStoreOptions {
   eventStore: EventStore
   /** Milliseconds for which events are stored at least, unless they are evicted. */
   ttl: number
@@ -26,7 +26,7 @@ export interface EventLogOptions {
 
 /** The session that a stream belongs to. */
 export interface StreamOwner extends EventWriter {
-  /** Called where the store refuses an event: another process has the session. */
+  /** Called if the store refuses an event: another process has the session. */
   superseded(): void
 }
 
@@ -53,7 +53,7 @@ export class ResumableStream {
   readonly name: string
   readonly #key: string
   readonly #owner: StreamOwner
-  readonly #options: EventLogOptions
+  readonly #options: StreamStoreOptions
   #count = 0
   #connection: SseStream | undefined
   #ended = false
@@ -63,7 +63,7 @@ export class ResumableStream {
   #waitingLength = 0
 
   /** The name of the session makes the key of the stream unique. */
-  constructor(owner: StreamOwner, name: string, options: EventLogOptions) {
+  constructor(owner: StreamOwner, name: string, options: StreamStoreOptions) {
     this.name = name
     this.#owner = owner
     this.#key = `${owner.session}/${name}`
@@ -91,7 +91,7 @@ export class ResumableStream {
     return this.#ended
   }
 
-  /** Stores a message, then sends it where a client is connected. */
+  /** Stores a message, then sends it if a client is connected. */
   push(frame: string): void {
     const number = ++this.#count
     const stored = this.#append(number, frame)
@@ -138,7 +138,7 @@ export class ResumableStream {
     return events.map(({ number, frame }) => ({ id: this.#id(number), data: frame }))
   }
 
-  /** Stores which requests the stream responds to; then sends an id without a message, where `retry` is given. */
+  /** Stores which requests the stream responds to; then sends an id without a message, if `retry` is given. */
   begin(requests: readonly Id[], retry: number | undefined): void {
     const stored = this.#append(0, `[${requests.map(encodeId).join()}]`)
     if (retry !== undefined) this.#wait({ id: this.#id(0), retry, data: '' }, stored)
@@ -184,7 +184,7 @@ export class ResumableStream {
       const next = events.filter(({ number }) => number > sent)
       for (const { number, frame } of next)
         connection.sendUnlimited({ id: this.#id(number), data: frame })
-      // Where the store has none, they were evicted.
+      // If the store has none, they were evicted.
       sent = next.at(-1)?.number ?? count
     }
     const current = this.#resuming === connection
@@ -232,7 +232,7 @@ export class ResumableStream {
     return false
   }
 
-  /** Only `false` is a refusal: not every store is checked by a compiler. */
+  /** Only `false` is a refusal: the store may be written in JavaScript. */
   #isStored(result: unknown): boolean {
     if (result === false) this.#owner.superseded()
     return result !== false

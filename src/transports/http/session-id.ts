@@ -9,7 +9,7 @@ export function newSessionId(prefix: string | undefined): string {
   return prefix === undefined ? id : `${prefix}.${id}`
 }
 
-/** The name of a session; empty where the id is not one of ours. */
+/** The name of a session; empty if the id is not one of ours. */
 export function sessionNameOf(id: string): string {
   return ID.exec(id)?.[1] ?? ''
 }

@@ -9,7 +9,7 @@ import type { HttpSession, RestorableState } from './session.js'
 export interface StoredSession extends RestorableState {
   readonly generation: number
   readonly owner?: string | undefined
-  /** The secret of the session id; its digest where others can read the store. */
+  /** The secret of the session id; its digest if others can read the store. */
   readonly secret: string
 }
 
@@ -29,7 +29,7 @@ export class SessionPersistence {
     this.#report = report
   }
 
-  /** Stores a session. Resolves with whether it is stored; undefined where another process has it. */
+  /** Stores a session. Resolves with whether it is stored; undefined if another process has it. */
   set(session: HttpSession): Promise<boolean> | undefined {
     session.storedAt = Date.now()
     if (session.superseded) return undefined
@@ -54,7 +54,7 @@ export class SessionPersistence {
       return true
     }
     const record = { generation, sequence, state: JSON.stringify(state) }
-    // Only `false` is a refusal: not every store is checked by a compiler.
+    // Only `false` is a refusal: the store may be written in JavaScript.
     const stored: unknown = await this.#store.set(name, record, this.#ttl)
     if (stored === false) {
       this.#supersede(session)
@@ -74,7 +74,7 @@ export class SessionPersistence {
     return secret === (await this.#secret(id))
   }
 
-  /** Reads a session. Rejects where the store fails. */
+  /** Reads a session. Rejects if the store fails. */
   get(id: string): StoredSession | undefined | Promise<StoredSession | undefined> {
     const name = sessionNameOf(id)
     if (name === '') return undefined
@@ -129,7 +129,7 @@ export class SessionPersistence {
   }
 }
 
-/** What is stored of a session; undefined where it cannot be restored from that. */
+/** What is stored of a session; undefined if it cannot be restored from that. */
 function stateOf(session: HttpSession, secret: string): object | undefined {
   const { owner, protocolVersion, capabilities, state } = session
   if (!state.complete) return undefined

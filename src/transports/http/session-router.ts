@@ -80,7 +80,7 @@ export class SessionRouter {
   readonly #responder: Responder
   readonly #openResponses: OpenResponses
   readonly #sessions: Sessions
-  /** Undefined where no other process can be reached. */
+  /** Undefined if no other process can be reached. */
   readonly #forwarder: Forwarder | undefined
 
   constructor(
@@ -120,7 +120,7 @@ export class SessionRouter {
     return this.#forwarder !== undefined
   }
 
-  /** Whether one more session with this memory fits, after evicting an idle one where necessary. */
+  /** Whether one more session with this memory fits, after evicting an idle one if necessary. */
   makeRoom(owner: string | undefined, bytes: number): boolean {
     return this.#sessions.makeRoom(owner, bytes)
   }
@@ -219,7 +219,7 @@ export class SessionRouter {
       .catch((error: unknown) => this.#responder.fail(context, error))
   }
 
-  /** Charges the body of a request that waits, until the function that this returns is called; undefined where it was refused. */
+  /** Charges the body of a request that waits, until the function that this returns is called; undefined if it was refused. */
   #charge({ request, body }: Search): (() => void) | undefined {
     const { context, principal, headers } = request
     const { pending } = this.#options.budgets.of(principal?.id)

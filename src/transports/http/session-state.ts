@@ -25,7 +25,7 @@ const INITIALIZED = encodeNotification('notifications/initialized', undefined)
 /** Of requests that are repeated when a session is restored: their responses are not sent. */
 const ID = 0
 
-/** An `initialize` request with the params that matter to a session; empty where they are invalid. */
+/** An `initialize` request with the params that matter to a session; empty if they are invalid. */
 export function initializeOf(params: Params | undefined): string {
   try {
     return encodeRequest(ID, 'initialize', storedInitializeParams(params ?? {}))
@@ -63,7 +63,7 @@ export class SessionState {
     return this.#initialized ? [INITIALIZED, ...messages] : messages
   }
 
-  /** False where the state was too large, and is not stored. */
+  /** False if the state was too large, and is not stored. */
   get complete(): boolean {
     return this.#complete
   }
@@ -73,7 +73,7 @@ export class SessionState {
     return this.#changeCount
   }
 
-  /** Takes the characters that changes need at most, until they are applied or released; undefined where they do not fit. */
+  /** Takes the characters that changes need at most, until they are applied or released; undefined if they do not fit. */
   reserve(changes: readonly StateChange[]): number | undefined {
     const characters = changes.reduce((sum, change) => sum + this.#growthBy(change), 0)
     return characters === 0 || this.#take(characters) ? characters : undefined
@@ -83,7 +83,7 @@ export class SessionState {
     if (reserved > 0) this.#shrink(reserved)
   }
 
-  /** Applies changes; true where the state is different afterwards. Those for which `reserve` was called always fit. */
+  /** Applies changes; true if the state is different afterwards. Those for which `reserve` was called always fit. */
   apply(changes: readonly StateChange[], reserved?: number): boolean {
     this.release(reserved ?? 0)
     const isReserved = reserved !== undefined
@@ -168,8 +168,8 @@ export function stateChangesOf(message: Message, methods: Methods): StateChange[
     return message.method === 'notifications/initialized' ? ['initialized'] : []
   if (message.kind !== 'request') return []
   const { id, method, params } = message
-  const fact = methods.get(method)?.session
-  const value = params?.[fact?.param ?? '']
-  if (fact === undefined || typeof value !== 'string') return []
-  return fact.keep === 'last' && value.length > MAX_LAST ? [] : [{ ...fact, id, method, value }]
+  const effect = methods.get(method)?.session
+  const value = params?.[effect?.param ?? '']
+  if (effect === undefined || typeof value !== 'string') return []
+  return effect.keep === 'last' && value.length > MAX_LAST ? [] : [{ ...effect, id, method, value }]
 }

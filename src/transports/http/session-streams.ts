@@ -3,7 +3,7 @@ import { INTERNAL_ERROR, RpcError } from '../../jsonrpc/errors.js'
 import type { Id } from '../../jsonrpc/message.js'
 import {
   type EventId,
-  type EventLogOptions,
+  type StreamStoreOptions,
   ResumableStream,
   type StreamOwner,
 } from './resumable-stream.js'
@@ -12,7 +12,7 @@ import { MAY_HAVE_RUN } from './forwarder.js'
 import type { OpenResponses } from './open-responses.js'
 import { SseStream } from './sse-stream.js'
 
-export interface StreamSettings extends EventLogOptions {
+export interface StreamSettings extends StreamStoreOptions {
   openResponses: OpenResponses
   /** The SSE field `retry`: milliseconds after which a client reconnects. */
   retryInterval: number
@@ -43,7 +43,7 @@ export class SessionStreams {
   readonly #stored: StreamOwner
   readonly #settings: StreamSettings
   readonly #owner: Owner
-  readonly #logs = new Map<string, ResumableStream>()
+  readonly #streams = new Map<string, ResumableStream>()
   readonly #ended: ResumableStream[] = []
   #count = 0
   #listened = false
@@ -68,18 +68,18 @@ export class SessionStreams {
 
   /** Whether any of them has a connection. */
   get connected(): boolean {
-    for (const log of this.#logs.values()) if (log.connected) return true
+    for (const stream of this.#streams.values()) if (stream.connected) return true
     return false
   }
 
-  /** Sends a request on the standalone stream, when that of its call is disconnected; false where it is not open. */
+  /** Sends a request on the standalone stream, when that of its call is disconnected; false if it is not open. */
   sendStandalone(frame: string): boolean {
     if (!this.standalone.connected) return false
     this.standalone.push(frame)
     return true
   }
 
-  /** Opens the standalone stream until the token expires; false where it is open already. */
+  /** Opens the standalone stream until the token expires; false if it is open already. */
   listen(context: HttpContext, headers: HeaderList, expires: number | undefined): boolean {
     const { standalone } = this
     if (standalone.connected) return false
@@ -92,40 +92,40 @@ export class SessionStreams {
     return true
   }
 
-  /** Opens a stream for the response to requests, whose ids are stored where they are given. */
+  /** Opens a stream for the response to requests, whose ids are stored if they are given. */
   openStream(
     context: HttpContext,
     headers: HeaderList,
     requests: readonly Id[] | undefined,
   ): ResumableStream {
-    const log = this.#make((this.#count++).toString(36) + OF_REQUEST)
-    if (requests === undefined) this.#connect(log, context, headers)
+    const stream = this.#make((this.#count++).toString(36) + OF_REQUEST)
+    if (requests === undefined) this.#connect(stream, context, headers)
     else {
-      log.connect(this.#openSse(log, context, headers, undefined))
+      stream.connect(this.#openSse(stream, context, headers, undefined))
       const { polling } = this.#owner.revision
-      log.begin(requests, polling ? this.#settings.retryInterval : undefined)
+      stream.begin(requests, polling ? this.#settings.retryInterval : undefined)
     }
-    return log
+    return stream
   }
 
-  /** Sends what followed an event; false where its stream is unknown, 'unavailable' where the event store fails. */
+  /** Sends what followed an event; false if its stream is unknown, 'unavailable' if the event store fails. */
   resume(
     context: HttpContext,
     event: EventId,
     headers: HeaderList,
     expires: number | undefined,
   ): boolean | Promise<boolean | 'unavailable'> {
-    const log = this.#logs.get(event.stream)
-    if (log === undefined)
+    const stream = this.#streams.get(event.stream)
+    if (stream === undefined)
       return this.#isRestored && this.#resumeEarlier(context, event, headers, expires)
     // A call may outlast its token; the standalone stream may not.
-    const until = log === this.standalone ? expires : undefined
+    const until = stream === this.standalone ? expires : undefined
     // A client may invent numbers.
-    const number = Math.min(event.number, log.count)
-    if (log === this.standalone) this.#known = number
-    const sse = this.#openSse(log, context, headers, until)
+    const number = Math.min(event.number, stream.count)
+    if (stream === this.standalone) this.#known = number
+    const sse = this.#openSse(stream, context, headers, until)
     this.#prime(sse, { stream: event.stream, number })
-    void this.#resume(log, sse, number)
+    void this.#resume(stream, sse, number)
     return true
   }
 
@@ -140,50 +140,50 @@ export class SessionStreams {
   }
 
   /** Ends a stream after its last message; the client may still resume it. */
-  finish(log: ResumableStream): void {
-    log.end()
-    this.#retain(log)
+  finish(stream: ResumableStream): void {
+    stream.end()
+    this.#retain(stream)
   }
 
   /** Ends all streams; their events stay in the store. */
   end(): void {
-    for (const log of this.#logs.values()) log.end()
-    this.#logs.clear()
+    for (const stream of this.#streams.values()) stream.end()
+    this.#streams.clear()
   }
 
   /** Ends all streams, and deletes their events. */
   delete(): void {
-    for (const log of this.#logs.values()) log.delete()
-    this.#logs.clear()
+    for (const stream of this.#streams.values()) stream.delete()
+    this.#streams.clear()
   }
 
   #make(name: string): ResumableStream {
     const { generation } = this.#stored
     const suffix = generation === 0 ? '' : String(generation)
-    const log = new ResumableStream(this.#stored, name + suffix, this.#settings)
-    this.#logs.set(log.name, log)
-    return log
+    const stream = new ResumableStream(this.#stored, name + suffix, this.#settings)
+    this.#streams.set(stream.name, stream)
+    return stream
   }
 
   #connect(
-    log: ResumableStream,
+    stream: ResumableStream,
     context: HttpContext,
     headers: HeaderList,
     expires?: number,
   ): void {
-    log.connect(this.#openSse(log, context, headers, expires))
-    if (this.#owner.revision.polling) log.prime(this.#settings.retryInterval)
+    stream.connect(this.#openSse(stream, context, headers, expires))
+    if (this.#owner.revision.polling) stream.prime(this.#settings.retryInterval)
   }
 
   #openSse(
-    log: ResumableStream,
+    stream: ResumableStream,
     context: HttpContext,
     headers: HeaderList,
     expires: number | undefined,
   ): SseStream {
     const { openResponses, maxUnsentBytes } = this.#settings
     const disconnected = () => {
-      log.disconnect(sse)
+      stream.disconnect(sse)
       this.#owner.used()
     }
     const end = () => {
@@ -232,16 +232,16 @@ export class SessionStreams {
     return true
   }
 
-  async #resume(log: ResumableStream, sse: SseStream, after: number): Promise<void> {
+  async #resume(stream: ResumableStream, sse: SseStream, after: number): Promise<void> {
     try {
-      await log.resume(sse, after)
+      await stream.resume(sse, after)
     } catch (error) {
       this.#reportUnread(error)
       // The client reconnects with the same Last-Event-ID.
-      log.disconnect(sse)
+      stream.disconnect(sse)
       sse.end()
     }
-    if (log.ended) this.#retain(log)
+    if (stream.ended) this.#retain(stream)
   }
 
   #reportUnread(error: unknown): undefined {
@@ -250,13 +250,13 @@ export class SessionStreams {
   }
 
   /** Keeps an ended stream, and deletes the oldest one beyond the limit. */
-  #retain(log: ResumableStream): void {
-    if (this.#ended.includes(log)) return
-    this.#ended.push(log)
+  #retain(stream: ResumableStream): void {
+    if (this.#ended.includes(stream)) return
+    this.#ended.push(stream)
     if (this.#ended.length <= MAX_ENDED) return
     const oldest = this.#ended.shift()
     if (oldest === undefined) return
     oldest.delete()
-    this.#logs.delete(oldest.name)
+    this.#streams.delete(oldest.name)
   }
 }

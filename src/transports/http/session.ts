@@ -98,7 +98,7 @@ export class HttpSession implements Channel, SessionPort {
   storedAt = 0
   /** Whether another process has restored or ended it: this process stores it no more. */
   superseded = false
-  /** The term of this process in which it certainly belonged to it, where several processes serve sessions. */
+  /** The term of this process in which it certainly belonged to it, if several processes serve sessions. */
   term: number | undefined
   /** How many changes of the state are stored. */
   storedChangeCount = 0
@@ -165,7 +165,7 @@ export class HttpSession implements Channel, SessionPort {
     return this.#closed
   }
 
-  /** Starts with the response to `initialize`; false where that was an error. */
+  /** Starts with the response to `initialize`; false if that was an error. */
   begin({ result }: SentResponse): boolean {
     const { protocolVersion, capabilities } = (result ?? {}) as {
       protocolVersion?: string
@@ -193,7 +193,7 @@ export class HttpSession implements Channel, SessionPort {
       this.#capabilities !== stored.capabilities
     )
       return 'refused'
-    // As a whole and first: whatever of it is stored again is complete.
+    // All of them before any is repeated: if the session is stored meanwhile, its state is complete.
     for (const frame of stored.messages) this.state.apply(this.#changesOf(frame))
     return this.state.complete ? this.continueRestoring(principal, end) : 'failed'
   }
@@ -300,7 +300,7 @@ export class HttpSession implements Channel, SessionPort {
     else this.#wait(exchange, release)
   }
 
-  /** Resolves with whether all changes until now are stored; undefined where they are already. */
+  /** Resolves with whether all changes until now are stored; undefined if they are already. */
   #stored(): Promise<boolean> | undefined {
     const { changeCount } = this.state
     if (changeCount === this.storedChangeCount || this.#protocolVersion === undefined)
@@ -327,13 +327,13 @@ export class HttpSession implements Channel, SessionPort {
     if (this.state.apply(succeeded)) void this.#settings.stateChanged(this)
   }
 
-  /** Opens the standalone stream; false where it is open already. */
+  /** Opens the standalone stream; false if it is open already. */
   listen(context: HttpContext, headers: HeaderList, expires: number | undefined): boolean {
     this.used()
     return this.#streams.listen(context, headers, expires)
   }
 
-  /** Sends what followed an event; false where its stream is unknown, 'unavailable' where the event store fails. */
+  /** Sends what followed an event; false if its stream is unknown, 'unavailable' if the event store fails. */
   resume(
     context: HttpContext,
     event: EventId,
@@ -353,7 +353,7 @@ export class HttpSession implements Channel, SessionPort {
     this.#receiver = receiver
   }
 
-  /** Sends a message that belongs to no request. Dropped where the client has never opened the standalone stream. */
+  /** Sends a message that belongs to no request. Dropped if the client has never opened the standalone stream. */
   send(frame: string): void {
     if (this.#streams.listened && !this.#closed) this.#streams.standalone.push(frame)
   }

@@ -27,7 +27,7 @@ export interface SessionsOptions {
 
 /** Another process that serves a session. */
 export type OtherProcess = Extract<SessionLocation, { at: 'process' }>
-/** The session, or the process that has it; `unavailable` where the store cannot tell whether there is one. */
+/** The session, or the process that has it; `unavailable` if the store cannot tell whether there is one. */
 export type Found = HttpSession | OtherProcess | 'unavailable' | undefined
 
 /** Milliseconds for which a session that was used is not evicted for a new one. */
@@ -48,7 +48,7 @@ export class Sessions {
   readonly #options: SessionsOptions
   /** Undefined without a store. */
   readonly #persistence: SessionPersistence | undefined
-  /** Undefined where no other process serves the same sessions at the same time. */
+  /** Undefined if no other process serves the same sessions at the same time. */
   readonly #ownership: Ownership | undefined
   readonly #all = new Map<string, HttpSession>()
   /** Sessions that other processes have taken over, with calls in progress here. */
@@ -72,7 +72,7 @@ export class Sessions {
       this.#ownership = new Ownership(store.ownership, this.#persistence, report)
   }
 
-  /** Begins to own sessions, where other processes serve some of them. `listening` is where this process can be reached. */
+  /** Begins to own sessions, if other processes serve some of them. `listening` is where this process can be reached. */
   start(listening: { scheme: string; port: number } | undefined): void {
     this.#ownership?.start(listening, () => void this.#confirmAll())
   }
@@ -95,7 +95,7 @@ export class Sessions {
     return this.#all.values()
   }
 
-  /** The session with this id, where it belongs to the principal. */
+  /** The session with this id, if it belongs to the principal. */
   find(id: string, principal: Principal | undefined): Found | Promise<Found> {
     if (this.closing.aborted) return 'unavailable'
     const session = this.#all.get(id)
@@ -118,7 +118,7 @@ export class Sessions {
     return Date.now() - storedAt > this.#options.idleTimeout / 4
   }
 
-  /** Whether one more session with this memory fits, after evicting an idle one where necessary. */
+  /** Whether one more session with this memory fits, after evicting an idle one if necessary. */
   makeRoom(owner: string | undefined, bytes: number): boolean {
     const { budgets, max, others } = this.#options
     if (this.closing.aborted) return false
@@ -158,8 +158,8 @@ export class Sessions {
   }
 
   /**
-   * Stores a new session, so that any process can serve its client. Resolves in time also where the store does not; with
-   * false where no client may use the session, because another process could not find it.
+   * Stores a new session, so that any process can serve its client. Resolves in time even if the store does not; with
+   * false if no client may use the session, because another process could not find it.
    */
   begin(session: HttpSession): Promise<boolean> | undefined {
     if (this.#ownership !== undefined) return this.#ownership.begin(session)
@@ -182,7 +182,7 @@ export class Sessions {
     return this.#persistence?.delete(session) ?? Promise.resolve(true)
   }
 
-  /** Ends a session; resolves in time also where the store does not. */
+  /** Ends a session; resolves in time even if the store does not. */
   async endInTime(session: HttpSession): Promise<boolean> {
     const ended = await inTime(STORE_TIMEOUT, this.#closed.signal, this.end(session))
     if (ended === 'late')

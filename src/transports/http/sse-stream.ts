@@ -89,7 +89,7 @@ export class SseStream implements KeptAlive {
     this.#sent = false
   }
 
-  /** Ends the stream when the token has expired; true where it did so now. `expiry.end` may still send. */
+  /** Ends the stream when the token has expired; true if it did so now. `expiry.end` may still send. */
   #expire(): boolean {
     const { expiry } = this.#options
     if (this.#expired || expiry === undefined || Date.now() < expiry.time) return false

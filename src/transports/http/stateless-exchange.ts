@@ -36,7 +36,7 @@ export interface StatelessOptions {
 }
 
 /**
- * One stateless request, as a channel of its own. The response is JSON, or a stream where other messages precede it. A
+ * One stateless request, as a channel of its own. The response is JSON, or a stream if other messages precede it. A
  * client that closes the stream cancels the request.
  * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
  */
@@ -55,7 +55,7 @@ export class StatelessExchange implements Channel, Exchange, KeptAlive {
     if (options.principal !== undefined) this.principal = options.principal
   }
 
-  /** Serves the request in a session that was opened over this channel; true where the response follows later. */
+  /** Serves the request in a session that was opened over this channel; true if the response follows later. */
   serve(request: Request, session: ServedSession): boolean {
     const expires = this.principal?.expires
     // A call may outlast its token; a subscription may not.

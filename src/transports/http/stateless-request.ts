@@ -21,7 +21,7 @@ export interface RepeatedParameter {
   readonly path: readonly string[]
 }
 
-/** Throws where the `_meta` of a stateless request cannot be served: header and body disagree, a key is missing, or the revision is not supported. */
+/** Throws if the `_meta` of a stateless request cannot be served: header and body disagree, a key is missing, or the revision is not supported. */
 export function checkRequestMeta(request: Request, version: string | undefined): void {
   const meta = request.params?.['_meta']
   const named = isObject(meta) ? meta[PROTOCOL_VERSION] : undefined
@@ -42,19 +42,19 @@ function mismatch(problem: string): RpcError {
   return new RpcError(HEADER_MISMATCH, `Header mismatch: ${problem}`)
 }
 
-/** Throws where `Mcp-Method` or `Mcp-Name` does not match the body. */
+/** Throws if `Mcp-Method` or `Mcp-Name` does not match the body. */
 export function checkRoutingHeaders(
   context: HttpContext,
   { method, params }: Request,
-  facts: MethodDescriptor | undefined,
+  descriptor: MethodDescriptor | undefined,
 ): void {
   const header = context.header('mcp-method')
   if (header === undefined)
     throw mismatch(`the header Mcp-Method is missing; it must be ${truncateJson(method)}`)
   if (header.trim() !== method)
     throw mismatch(`the header Mcp-Method must be ${truncateJson(method)}, as in the body`)
-  if (facts?.nameParam === undefined) return
-  const name = params?.[facts.nameParam]
+  if (descriptor?.nameParam === undefined) return
+  const name = params?.[descriptor.nameParam]
   if (typeof name === 'string') checkValue('Mcp-Name', context.header('mcp-name'), name)
 }
 
@@ -76,7 +76,7 @@ export function routingHeadersOf(
   return headers
 }
 
-/** Throws where a header `Mcp-Param-…` does not match the arguments. */
+/** Throws if a header `Mcp-Param-…` does not match the arguments. */
 export function checkParameterHeaders(
   context: HttpContext,
   params: Params | undefined,
@@ -119,7 +119,7 @@ function isNumber(text: string): boolean {
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The value of a header; undefined where it is invalid. */
+/** The value of a header; undefined if it is invalid. */
 function decode(written: string): string | undefined {
   if (/[^\t\u0020-\u007e]/.test(written)) return undefined
   if (!written.startsWith('=?base64?') || !written.endsWith('?=') || written.length < 11)

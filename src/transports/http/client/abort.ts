@@ -1,7 +1,7 @@
 import { ignore } from '../../../jsonrpc/hook.js'
 import { onAbort } from '../../../jsonrpc/on-abort.js'
 
-/** What the promise becomes; rejects when the signal fires, also where the promise never settles. */
+/** What the promise becomes; rejects when the signal fires, even if the promise never settles. */
 export function untilAborted<Value>(
   promise: PromiseLike<Value>,
   signal: AbortSignal,

@@ -17,7 +17,7 @@ import { Gate } from './gate.js'
 import type { HttpResponse, SendRequest } from './http-request.js'
 import { PendingRequest } from './pending-request.js'
 import { type Post, PostQueue } from './post-queue.js'
-import { toRequestFailed, notItsResponse, refusal, sessionExpired } from './request-errors.js'
+import { toRequestFailed, unexpectedBody, refusal, sessionExpired } from './request-errors.js'
 import {
   EVENT_STREAM,
   JSON_TYPE,
@@ -300,7 +300,7 @@ export class HttpClientChannel implements Channel {
     if (type === JSON_TYPE)
       this.#deliver(await readText(response, this.#options.maxMessage), pending)
     else response.cancel()
-    if (!pending.settled) throw notItsResponse(status, type)
+    if (!pending.settled) throw unexpectedBody(status, type)
   }
 
   async #refused(response: HttpResponse, pending: PendingRequest): Promise<void> {

@@ -15,7 +15,7 @@ export interface HttpResponse {
   readonly status: number
   /** The value of a header, by its name in lower case. */
   header(name: string): string | undefined
-  /** Names and values in turn, as they were sent; undefined where the runtime does not have them. */
+  /** Names and values in turn, as they were sent; undefined if the runtime does not have them. */
   readonly rawHeaders?: readonly string[]
   /** The decoded body, in chunks. It must be read to its end or cancelled. */
   readonly body: AsyncIterable<Uint8Array>

@@ -17,8 +17,11 @@ export function refusal(
   const error = parseErrorBody(text)
   if (error === undefined) return statusError(status, text)
   // These say something of the connection, of the caller or of the endpoint, not of the request itself.
-  const aside = isInconclusive(status) || (method === 'initialize' && mayBeOtherTransport(status))
-  return aside ? httpStatusError(status, `: ${truncate(error.message, SHOWN)}`, error) : error
+  const isAboutConnection =
+    isInconclusive(status) || (method === 'initialize' && mayBeOtherTransport(status))
+  return isAboutConnection
+    ? httpStatusError(status, `: ${truncate(error.message, SHOWN)}`, error)
+    : error
 }
 
 /** The error for a response whose status refuses the request, without a JSON-RPC error. */
@@ -41,7 +44,7 @@ function httpStatusError(status: number, said: string, cause?: RpcError): Reques
 }
 
 /** The error for a successful response that does not have the response to the request. */
-export function notItsResponse(status: number, type: string): RequestFailedError {
+export function unexpectedBody(status: number, type: string): RequestFailedError {
   const what =
     type === JSON_TYPE
       ? 'a body that is not its response'

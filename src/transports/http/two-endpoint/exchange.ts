@@ -62,7 +62,7 @@ export class TwoEndpointExchange implements Exchange {
     return this.#session.congested
   }
 
-  /** Answers the POST, after its message was delivered; true where the response to the message follows later. */
+  /** Answers the POST, after its message was delivered; true if the response to the message follows later. */
   accept(): boolean {
     const posted = this.#posted
     this.#posted = undefined

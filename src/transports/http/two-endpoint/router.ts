@@ -43,7 +43,7 @@ const SESSION_ID = 'sessionId'
 /** Maximum milliseconds until a client must have sent `initialize`. */
 const INITIALIZE_TIMEOUT = 60_000
 const NO_SESSION_ID =
-  'Bad Request: the query parameter sessionId is missing. Open the event stream first; its event "endpoint" has the URI for POST'
+  'Bad Request: the query parameter sessionId must be sent exactly once. Open the event stream first; its "endpoint" event has the URI for POST'
 const UNKNOWN_SESSION = 'Not Found: unknown session. It ends with its event stream; open a new one'
 
 /** Serves HTTP+SSE, the transport before Streamable HTTP: an event stream, and a path for POST requests. */
@@ -136,7 +136,7 @@ export class TwoEndpointRouter {
     )
   }
 
-  /** The session with this id, where it belongs to the principal. */
+  /** The session with this id, if it belongs to the principal. */
   #find({ principal }: AdmittedRequest, id: string): TwoEndpointSession | undefined {
     const session = this.#sessions.get(id)
     return session?.owner === principal?.id && session?.closed === false ? session : undefined
@@ -160,7 +160,7 @@ export class TwoEndpointRouter {
       return this.#refuse(request, unavailable('too many open requests', headers), message)
     const { challenge } = responder
     if (!session.post(text, { message, context, principal, headers, challenge }))
-      this.#refuse(request, unavailable('too many sessions', headers), message)
+      this.#refuse(request, unavailable('not enough memory for this session', headers), message)
   }
 }
 

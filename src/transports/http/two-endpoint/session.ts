@@ -114,7 +114,7 @@ export class TwoEndpointSession implements Channel, StreamPort {
     this.#endIfExpired()
   }
 
-  /** Serves the message of a POST; false where the session has no memory left for it. */
+  /** Serves the message of a POST; false if the session has no memory left for it. */
   post(text: string, posted: PostedMessage): boolean {
     const { message, principal } = posted
     if (message.kind === 'request' && message.method === 'initialize') {
@@ -171,7 +171,7 @@ export class TwoEndpointSession implements Channel, StreamPort {
 
   /**
    * Many responses may be sent at once. Until a client has read them, they are requests in progress: unsent bytes beyond
-   * the limit of the stream take memory of these. False where there is none left.
+   * the limit of the stream take memory of these. False if there is none left.
    */
   #chargeUnsent(): boolean {
     const bytes = Math.max(0, this.#stream.unsentBytes - this.#settings.maxUnsentBytes)
