@@ -7,7 +7,7 @@
 export const nextTurn: (run: () => void) => unknown =
   typeof setImmediate === 'function' ? setImmediate : (run) => setTimeout(run, 0)
 
-/** Lets the process exit while this timer is active, where the runtime has processes. Returns the timer. */
+/** Lets the process exit while this timer is active, if the runtime has processes. Returns the timer. */
 export function unref<Timer>(timer: Timer): Timer {
   ;(timer as { unref?: () => void }).unref?.()
   return timer
@@ -55,7 +55,7 @@ export async function addressesOf(host: string): Promise<string[]> {
   }
 }
 
-/** A function that decompresses Brotli, up to a number of bytes beyond which it throws; undefined where there is none (browsers). */
+/** A function that decompresses Brotli, up to a number of bytes beyond which it throws; undefined if there is none (browsers). */
 export function brotliDecoder(): ((bytes: Uint8Array, maxBytes: number) => Uint8Array) | undefined {
   const zlib = globalThis.process?.getBuiltinModule?.('node:zlib')
   if (zlib === undefined) return undefined

@@ -65,7 +65,7 @@ export class Analysis {
     if (record.type !== 'event') return []
     // Without an exit the capture is still being written, or its writer was killed.
     if (record.event === 'exit') this.#hasExited = true
-    // Until something is recorded again, it does not say what else was dropped.
+    // Written once when dropping begins: more may be dropped before the next record.
     if (record.event === 'dropped') this.#lose()
     const step = this.#traffic.event(record)
     if (step === undefined) return [eventRow(record)]
@@ -174,7 +174,7 @@ export class Analysis {
     if (frame.kind === 'gap') this.#gap(frame, conversation)
     const isCut = frame.faults.some(({ kind }) => kind === 'missing-bytes')
     const parsed = parsedOf(frame)
-    // Nothing is said about a part of a message.
+    // Rules are not applied to an incomplete message.
     if (isCut && !isWholeMessage(frame, parsed)) return [frameRow(frame, [])]
     const found = new FrameFindings(frame)
     found.revision = conversation.operations.revision
@@ -217,7 +217,7 @@ export class Analysis {
     const isLinked = operation === undefined || operations.isCertain(operation)
     const mayLackRequest = this.#sessions.mayLackRequest(frame)
     const isUncertain = message.kind === 'response' && mayLackRequest
-    // A response may be lost after which an id is used again, and so may a request.
+    // If messages were lost, the problem is certain only for a known request in a revision that never allows an id to be reused.
     const isProblem = !isLossy || (operation !== undefined && revision?.lifecycle === 'handshake')
     if (link.problem !== undefined && !isUncertain && isProblem) {
       const place = message.isOutline ? frame.body : found.span(message.node)

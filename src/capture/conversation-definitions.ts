@@ -112,7 +112,7 @@ export class SharedDefinitions {
 /** What the server has listed in one conversation. Servers may list something else for another client. */
 export class ConversationDefinitions {
   readonly #shared: SharedDefinitions
-  /** Requests for a page that is not the first. Undefined: the cursor is none. */
+  /** The cursors of requests for a later page; undefined if the cursor is not a string or is too long. */
   readonly #cursors = new WeakMap<Operation, string | undefined>()
   readonly #ownOpen = new OpenLists(MAX_OPEN)
   #tools: Listing | undefined

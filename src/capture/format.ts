@@ -109,13 +109,13 @@ const NEWLINE = 0x0a
 const MAX_RECORD = 32 * 1024 * 1024
 
 /**
- * Reads a capture in pieces. A line that is no record is counted, and is an `unreadable` record unless it is the first:
+ * Reads a capture in pieces. A line that is not a record is counted, and is an `unreadable` record unless it is the first:
  * after a crash the last line may be incomplete, and a writer that continues the file begins a new one.
  */
 export class CaptureReader {
   #partial: Uint8Array[] = []
   #size = 0
-  /** Lines that are no records, and incomplete ones. */
+  /** Lines that are not records, and incomplete ones. */
   unreadable = 0
 
   /** The position in the file after the last line that was read. */

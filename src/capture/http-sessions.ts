@@ -35,7 +35,7 @@ export function lose(conversation: Conversation): void {
 
 interface Known {
   conversation: Conversation
-  /** Whether the exchange has no session, so that nothing of it is answered elsewhere. */
+  /** Whether the exchange belongs to no session: requests of the client are answered in this exchange. */
   isAlone: boolean
   operations: Operation[]
 }

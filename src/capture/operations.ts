@@ -118,7 +118,7 @@ export class Operations {
     return this.#described !== undefined && !this.#hasNegotiated && !this.#isInitializing
   }
 
-  /** Something was not recorded: also a handshake, unless it was seen. */
+  /** Messages were lost. One of them may be a handshake, unless a handshake was seen. */
   lose(): void {
     this.#losses++
     if (!this.#hasNegotiated) this.#described = undefined

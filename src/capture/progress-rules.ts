@@ -18,7 +18,7 @@ export class ProgressRules {
   readonly #tokens = { in: new Map<unknown, Progress>(), out: new Map<unknown, Progress>() }
   #hasLoss = false
 
-  /** Something was not recorded: also a request that uses a token again. */
+  /** Messages were lost. One of them may be a request that reuses a token. */
   lose(): void {
     this.#hasLoss = true
     this.#tokens.in.clear()

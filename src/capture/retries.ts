@@ -31,7 +31,7 @@ export class Retries {
     this.#open = [...this.#open.slice(1 - MAX_OPEN), { request, keys }]
   }
 
-  /** Something was not recorded: also results that ask for the same input. */
+  /** Messages were lost. One of them may be a result that asks for the same input. */
   lose(): void {
     this.#open = []
   }

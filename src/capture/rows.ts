@@ -9,7 +9,7 @@ import { valueAt } from './lazy-json.js'
 import type { Message } from './messages.js'
 import type { Link, Operation, Status } from './operations.js'
 
-/** One line of a view: a message, a frame that is none, or an event. */
+/** One line of a view: a message, a frame that is not a message, or an event. */
 export interface Row {
   kind:
     | 'request'

@@ -49,7 +49,7 @@ export abstract class Connection {
     this.timeout = timeout
   }
 
-  /** What came instead of the last response, if the transport has something else than messages. */
+  /** The HTTP status (and the content type) that was received instead of the last response; always undefined on stdio. */
   get refusal(): string | undefined {
     return undefined
   }

@@ -126,7 +126,7 @@ const ids: Probe = {
   },
 }
 
-/** Milliseconds for a response that is late only if it never comes. */
+/** Milliseconds to wait for a response that may never come. */
 const STRAGGLER = 300
 
 const bigId: Probe = {

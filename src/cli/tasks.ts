@@ -167,7 +167,7 @@ function summaryOf({ digest, stored, state }: ListedTask): object {
   }
 }
 
-/** The status; for a task that works, whether it does. */
+/** The status; `working` is shown as `running` or `queued`. */
 function statusOf({ state }: ListedTask): string {
   if (state.status !== 'working') return state.status
   return state.started ? 'running' : 'queued'

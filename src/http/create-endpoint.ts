@@ -85,7 +85,7 @@ export function createEndpoint(
     retryInterval,
     sessionIdPrefix,
   })
-  // Last: where an option is invalid, nothing is started.
+  // Last: if an option is invalid, nothing is started.
   const release = acquire(server, report, { remote: true }, bus)
   return endpoint
 }

@@ -2,7 +2,7 @@ import { checkNames } from '../schema/names.js'
 import type { TwoEndpointPaths } from '../transports/http/two-endpoint/router.js'
 import { type HttpOptions, LEGACY_SSE_NAMES, type LegacySseOptions } from './options.js'
 
-/** The paths of HTTP+SSE; undefined where it is off. `endpoint` is the path of Streamable HTTP. */
+/** The paths of HTTP+SSE; undefined if it is off. `endpoint` is the path of Streamable HTTP. */
 export function legacySsePaths(
   legacySse: HttpOptions['legacySse'],
   endpoint: string | undefined,
@@ -28,7 +28,7 @@ function check(given: LegacySseOptions): void {
   checkNames('legacySse', given, LEGACY_SSE_NAMES)
 }
 
-/** The path of a reference; undefined where it has more than a path. */
+/** The path of a reference; undefined if it has more than a path. */
 function resolved(reference: string, base: string): string | undefined {
   const root = 'http://localhost'
   if (typeof reference !== 'string' || !URL.canParse(reference, root + base)) return undefined

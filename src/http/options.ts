@@ -88,7 +88,7 @@ export interface HttpOptions {
 export interface HttpHandlerOptions extends HttpOptions {
   /**
    * The path of the endpoint; by default every path is. Other paths get 404, except `/healthz`. `nodeHandler` passes
-   * them, `/healthz` too, to `next` where there is one.
+   * them, `/healthz` too, to `next` if there is one.
    */
   path?: string
 }

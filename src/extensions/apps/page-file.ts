@@ -6,7 +6,7 @@ export class PageFile {
   #version = ''
   #text = ''
 
-  /** Throws where there are no files. */
+  /** Throws if there is no file system. */
   constructor(file: string | URL, maxBytes: number) {
     const builtin = globalThis.process?.getBuiltinModule
     const fs = builtin?.('node:fs')

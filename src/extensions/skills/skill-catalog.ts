@@ -7,11 +7,11 @@ import { pathKey } from './skill-path.js'
 import { type FoundSkill, type SkillFile, type Snapshot, SkillScan } from './skill-scan.js'
 import { unref } from '../../runtime.js'
 
-/** Milliseconds after which what was found is looked at again, when it is needed: not every change is reported. */
+/** Milliseconds after which a snapshot is refreshed when it is used: file watchers do not report every change. */
 const RECHECK = 5000
-/** Milliseconds from the first report of a change until folders are looked at: there are often several. */
+/** Milliseconds to wait after the first reported change, because changes come in groups. */
 const SETTLE = 50
-/** How much longer than a look at the folders is the pause before the next one. */
+/** The pause between two scans, as a multiple of the duration of a scan. */
 const PAUSE = 4
 /** Milliseconds that a file must be unchanged before its digest is kept: file systems have coarse clocks. */
 const QUIET = 2000
@@ -69,7 +69,7 @@ export class SkillCatalog {
   /** Begins to watch the folders. */
   start(observer: CatalogObserver): void {
     this.#observer = observer
-    // One that has begun before does not watch.
+    // A scan that began earlier does not watch the folders: scan again.
     if (this.#refreshing === undefined) this.#refresh()
     else this.#reported()
   }
@@ -182,7 +182,7 @@ export class SkillCatalog {
     }
   }
 
-  /** Where folders cannot be watched, they are looked at from time to time. */
+  /** If folders cannot be watched, they are scanned periodically. */
   #poll(): void {
     clearInterval(this.#polling)
     this.#polling = undefined

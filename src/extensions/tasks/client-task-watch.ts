@@ -24,9 +24,9 @@ import {
   readTaskOf,
 } from './client-task-state.js'
 
-/** Polls that come this often make a stream superfluous. */
+/** With a shorter poll interval (milliseconds), no stream is opened. */
 const SUPERFLUOUS = 500
-/** Milliseconds between two polls while there is a stream, in case that it says nothing. */
+/** Minimum milliseconds between polls while a stream is open, in case a notification is lost. */
 const SAFETY = 30_000
 /** Attempts of a request that gets no response, and the milliseconds between them. */
 const ATTEMPTS = 8
@@ -69,7 +69,7 @@ interface SeenTask extends ReceivedTask {
   readonly polled: boolean
 }
 
-/** The states of one task: from notifications where the server sends them, otherwise from polls. */
+/** The states of one task, from notifications if the server sends them, otherwise from polling. */
 export class TaskWatch {
   readonly taskId: string
   readonly #options: WatchOptions
@@ -136,7 +136,7 @@ export class TaskWatch {
     }
   }
 
-  /** Sends a request about the task; again where there is no response, as while the server is restarted. */
+  /** Sends a request about the task. Retries after errors that may pass, for example while the server restarts. */
   async request(method: string, params: Params = {}): Promise<Params> {
     const { signal, request } = this.#options
     for (let attempt = 1; ; attempt++) {
@@ -174,7 +174,7 @@ export class TaskWatch {
     }
   }
 
-  /** A poll says that the connection is closed. */
+  /** The connection was closed: polls at once, which rejects with the reason. */
   readonly #closed = (): void => {
     this.#pollNow = true
     this.#wake()
@@ -204,7 +204,7 @@ export class TaskWatch {
   }
 }
 
-/** Whether the error may not come again. */
+/** Whether a retry may succeed. */
 function mayPass(error: unknown): boolean {
   if (error instanceof RpcError) return error.code === INTERNAL_ERROR
   if (!(error instanceof RequestFailedError)) return isLost(error)

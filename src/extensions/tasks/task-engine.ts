@@ -17,7 +17,7 @@ import { TaskRunner } from './task-runner.js'
 
 /** Milliseconds after which a store that could not be opened is opened again, when it is needed. */
 const AGAIN = 1000
-/** At most this part of the time is spent on opening it in vain. */
+/** Maximum fraction of the time that is spent on failed attempts to open it. */
 const SHARE = 1 / 20
 
 /** Milliseconds for a store to give up its claims, and to close. */

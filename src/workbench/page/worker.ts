@@ -7,11 +7,11 @@ import { DroppedCapture, Place, ServedCapture } from './sources.js'
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker has no origin to name
 const post = (message: ToPage) => self.postMessage(message)
 
-/** Resolves after the messages that have arrived. Unlike a timer, it has no minimum delay. */
 const { port1, port2 } = new MessageChannel()
 const waiting: (() => void)[] = []
 port1.addEventListener('message', () => waiting.shift()?.())
 port1.start()
+/** Resolves after the messages that have already arrived. Unlike a timer, it has no minimum delay. */
 const pause = () =>
   new Promise<void>((resolve) => {
     waiting.push(resolve)
@@ -20,7 +20,7 @@ const pause = () =>
 
 const service = new CaptureService((state) => post({ type: 'state', state }), pause)
 
-/** Only the last one that was opened is shown. */
+/** The number of captures opened so far: only the last one is shown. */
 let opens = 0
 
 async function open(opened: Opened): Promise<void> {
