@@ -98,7 +98,8 @@ export function bytesOf({ text, base64 }: Content): Uint8Array {
 
 /** Why a file that begins with this record cannot be read as a capture. */
 export function headerProblem(first: CaptureRecord | undefined): string | undefined {
-  if (first?.type !== 'capture') return 'it is not a capture: its first line is no capture record'
+  if (first?.type !== 'capture')
+    return 'it is not a capture: its first line must be {"type":"capture",…}; record one with "ccmcp tap"'
   if (first.version !== VERSION)
     return `it has version ${first.version} of the capture format; this program reads version ${VERSION}`
   return undefined

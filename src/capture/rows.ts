@@ -103,7 +103,7 @@ function textOf({ kind, method, params, error, result, id }: Message): string {
       .join('/')
   if (method === 'notifications/cancelled')
     return `request ${JSON.stringify(valueAt(params, 'requestId')) ?? ''}`
-  return id === undefined && kind === 'invalid' ? 'no JSON-RPC message' : ''
+  return id === undefined && kind === 'invalid' ? 'not a JSON-RPC message' : ''
 }
 
 function contentText(result: Message['result']): string {

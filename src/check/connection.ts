@@ -131,7 +131,10 @@ export abstract class Connection {
     this.#received += bytes.length
     for (const frame of this.#parser.push(bytes, start, 0)) this.#frame(frame)
     if (this.#received <= MAX_OUTPUT && !this.recording.isFlooded) return
-    this.recording.report('excessive-output', `more than ${this.#received} bytes`)
+    this.recording.report(
+      'excessive-output',
+      this.recording.isFlooded ? 'too many findings' : `more than ${MAX_OUTPUT} bytes`,
+    )
     this.end('the server sent too much')
     void this.close()
   }

@@ -65,4 +65,4 @@ export function httpTarget(options: HttpTargetOptions): LiveTarget {
 
 const NO_RESPONSE = 'The server did not respond to initialize'
 const NO_STREAM =
-  'It is no HTTP+SSE server either: a GET of the URL does not begin with an "endpoint" event'
+  'It is not an HTTP+SSE server either: the response to GET does not begin with an "endpoint" event'

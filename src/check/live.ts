@@ -200,7 +200,7 @@ export class LiveCheck {
     if (probe.name === 'latency' && this.#options.samples === 0) return
     await this.#connect(`${probe.name} ${revision.id}`, async (connection) => {
       const { session } = await openSession(connection, revision, START_TIMEOUT)
-      if (session === undefined) return 'the connection was refused this time'
+      if (session === undefined) return 'the session could not be opened again'
       if (probe.applies?.(session) === false) return undefined
       await probe.run(session, this.#options)
       return ''

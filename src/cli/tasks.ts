@@ -86,7 +86,7 @@ async function find(tasks: readonly ListedTask[], name: string): Promise<ListedT
   if (second !== undefined)
     throw new CommandError(
       1,
-      `${found.length} tasks are named ${JSON.stringify(name)}…; pass more digits`,
+      `${found.length} tasks have names that begin with ${JSON.stringify(name)}; pass more digits`,
     )
   return first
 }
@@ -190,11 +190,11 @@ async function command(
     throw new CommandError(1, `The task ${shown} waits for an answer: there is nothing to retry`)
   const user = userOf(path)
   if (user === undefined)
-    throw new CommandError(1, `No server uses ${path}; start it, then try again`)
+    throw new CommandError(1, `No server is using ${path}; start the server, then try again`)
   if (!(await sendCommand(path, { command: action, name: stored.name }, user.text, PATIENCE)))
     throw new CommandError(
       1,
-      `Process ${user.pid}, which uses ${path}, has not taken the command; does it serve the tasks, and is it run by you?`,
+      `Process ${user.pid}, which uses ${path}, did not accept the command; it must serve the tasks and run as your user`,
     )
   // A task that is run again is queued first.
   const isDone = (after: TaskState) =>

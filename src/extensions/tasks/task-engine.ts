@@ -98,7 +98,7 @@ export class TaskEngine {
       return false
     }
     this.problem = undefined
-    const message = 'The store of tasks can be used now: this process has tasks'
+    const message = 'The task store was opened; tasks are enabled'
     this.#report({ level: 'info', message })
     // Tools that need tasks are listed from now on.
     server.tools.changed()
@@ -185,7 +185,8 @@ export class TaskEngine {
     this.#openAgain = Date.now() + AGAIN
     this.#report({
       level: 'error',
-      message: 'There are no tasks, because their store cannot be used; it is tried again',
+      message:
+        'Tasks are disabled: the task store could not be opened. Opening it is retried when tasks are used',
       error,
     })
   }

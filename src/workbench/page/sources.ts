@@ -111,7 +111,9 @@ export class Place {
         headers: { ...headers, Authorization: `Bearer ${this.#token}` },
       })
     } catch {
-      throw new Error('ccmcp has ended: what was read stays, and a dropped file can be opened')
+      throw new Error(
+        'ccmcp has ended: what was read is still shown; run it again, or open the file',
+      )
     }
     if (response.status === 401)
       throw new Error(
