@@ -103,8 +103,8 @@ export class SharedDefinitions {
   }
 
   /** Lists of these kinds may not be recorded, or cannot be read. */
-  lose(kinds: readonly Kind[] = KIND_NAMES): void {
-    if (kinds.includes('tools')) this.agreed.lose()
+  noteLoss(kinds: readonly Kind[] = KIND_NAMES): void {
+    if (kinds.includes('tools')) this.agreed.noteLoss()
     this.open.forget(kinds)
   }
 }
@@ -139,14 +139,14 @@ export class ConversationDefinitions {
   }
 
   /** Something was not recorded: lists may have changed, or been requested again. */
-  lose(): void {
+  noteLoss(): void {
     this.#open.forget()
     this.#isStale = true
   }
 
   /** A list cannot be read. */
-  loseList(kind: Kind): void {
-    this.#shared.lose([kind])
+  noteUnreadableList(kind: Kind): void {
+    this.#shared.noteLoss([kind])
     this.#open.forget([kind])
     if (kind === 'tools') this.#isStale = true
   }

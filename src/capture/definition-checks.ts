@@ -62,7 +62,7 @@ export class ToolChecks {
   }
 
   /** A list cannot be read, so that it is not known which tools are unused. */
-  lose(): void {
+  noteUnreadableList(): void {
     this.#isUnusedKnown = false
   }
 

@@ -145,7 +145,7 @@ export class FrameParser {
   }
 
   /** Something was not recorded. The offset of the next bytes tells whether they follow a gap. */
-  lose(): void {
+  noteLoss(): void {
     this.#isCut = true
   }
 

@@ -85,7 +85,7 @@ export class HttpTraffic {
   }
 
   /** Something was not recorded. In each body, the offset of the next bytes tells whether they follow a gap. */
-  lose(): void {
+  noteLoss(): void {
     this.#losses++
   }
 

@@ -119,7 +119,7 @@ export class Operations {
   }
 
   /** Messages were lost. One of them may be a handshake, unless a handshake was seen. */
-  lose(): void {
+  noteLoss(): void {
     this.#losses++
     if (!this.#hasNegotiated) this.#described = undefined
   }

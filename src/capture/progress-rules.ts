@@ -19,7 +19,7 @@ export class ProgressRules {
   #hasLoss = false
 
   /** Messages were lost. One of them may be a request that reuses a token. */
-  lose(): void {
+  noteLoss(): void {
     this.#hasLoss = true
     this.#tokens.in.clear()
     this.#tokens.out.clear()

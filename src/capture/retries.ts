@@ -32,7 +32,7 @@ export class Retries {
   }
 
   /** Messages were lost. One of them may be a result that asks for the same input. */
-  lose(): void {
+  noteLoss(): void {
     this.#open = []
   }
 

@@ -46,9 +46,9 @@ export class StatelessRules {
     return this.#isServed
   }
 
-  lose(): void {
+  noteLoss(): void {
     this.#hasLoss = true
-    this.#retries.lose()
+    this.#retries.noteLoss()
   }
 
   /** `isStateless`: the connection has stateless requests only. */
@@ -57,7 +57,7 @@ export class StatelessRules {
     if (message.kind === 'response') this.#response(message, link, found)
     if (message.kind === 'notification') this.#notification(message, link, isStateless, found)
     // Requests are compared with their retries.
-    if (message.isOutline) this.#retries.lose()
+    if (message.isOutline) this.#retries.noteLoss()
   }
 
   #request(message: Message, link: Link, isStateless: boolean, found: FrameFindings): void {

@@ -130,10 +130,10 @@ export abstract class Connection {
     const { start } = this.recording.bytes('out', bytes)
     this.#received += bytes.length
     for (const frame of this.#parser.push(bytes, start, 0)) this.#frame(frame)
-    if (this.#received <= MAX_OUTPUT && !this.recording.isFlooded) return
+    if (this.#received <= MAX_OUTPUT && !this.recording.hasTooManyFindings) return
     this.recording.report(
       'excessive-output',
-      this.recording.isFlooded ? 'too many findings' : `more than ${MAX_OUTPUT} bytes`,
+      this.recording.hasTooManyFindings ? 'too many findings' : `more than ${MAX_OUTPUT} bytes`,
     )
     this.end('the server sent too much')
     void this.close()

@@ -64,7 +64,7 @@ export class Recording {
   }
 
   /** Whether there are too many findings to continue. */
-  get isFlooded(): boolean {
+  get hasTooManyFindings(): boolean {
     return this.#count > MAX_COUNT
   }
 

@@ -15,7 +15,7 @@ import { type Piece, print, printJson, styled } from './print.js'
 const SHOWN = 12
 const FEWEST = 4
 /** Milliseconds to wait until the server has done what a command says. */
-const PATIENCE = 5000
+const COMMAND_TIMEOUT = 5000
 
 export const tasksCommand: Command = {
   usage: 'tasks [show|cancel|retry NAME] [options]',
@@ -191,7 +191,9 @@ async function command(
   const user = userOf(path)
   if (user === undefined)
     throw new CommandError(1, `No server is using ${path}; start the server, then try again`)
-  if (!(await sendCommand(path, { command: action, name: stored.name }, user.text, PATIENCE)))
+  if (
+    !(await sendCommand(path, { command: action, name: stored.name }, user.text, COMMAND_TIMEOUT))
+  )
     throw new CommandError(
       1,
       `Process ${user.pid}, which uses ${path}, did not accept the command; it must serve the tasks and run as your user`,
@@ -211,7 +213,7 @@ async function stateOf(
   name: string,
   isDone: (state: TaskState) => boolean,
 ): Promise<TaskState | undefined> {
-  for (const end = Date.now() + PATIENCE; Date.now() < end;) {
+  for (const end = Date.now() + COMMAND_TIMEOUT; Date.now() < end;) {
     const task = read(path).find(({ stored }) => stored.name === name)
     if (task !== undefined && isDone(task.state)) return task.state
     await new Promise((resolve) => setTimeout(resolve, 50))

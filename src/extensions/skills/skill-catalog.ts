@@ -12,7 +12,7 @@ const RECHECK = 5000
 /** Milliseconds to wait after the first reported change, because changes come in groups. */
 const SETTLE = 50
 /** The pause between two scans, as a multiple of the duration of a scan. */
-const PAUSE = 4
+const PAUSE_FACTOR = 4
 /** Milliseconds that a file must be unchanged before its digest is kept: file systems have coarse clocks. */
 const QUIET = 2000
 /** Maximum files that are read at the same time. */
@@ -85,7 +85,7 @@ export class SkillCatalog {
 
   /** The skills as they are now: looks again if something may have changed. */
   async current(): Promise<Snapshot> {
-    const pause = this.#watch.complete ? RECHECK : PAUSE * this.#checkTime
+    const pause = this.#watch.complete ? RECHECK : PAUSE_FACTOR * this.#checkTime
     if (this.#dirty || Date.now() - this.#checkedAt > pause) this.#refresh()
     await this.#refreshing
     return this.#snapshot
@@ -211,7 +211,7 @@ export class SkillCatalog {
         this.#timer = undefined
         this.#refresh()
       },
-      SETTLE + PAUSE * this.#checkTime,
+      SETTLE + PAUSE_FACTOR * this.#checkTime,
     )
     unref(this.#timer)
   }

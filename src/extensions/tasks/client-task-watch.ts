@@ -25,9 +25,9 @@ import {
 } from './client-task-state.js'
 
 /** With a shorter poll interval (milliseconds), no stream is opened. */
-const SUPERFLUOUS = 500
+const MIN_STREAM_INTERVAL = 500
 /** Minimum milliseconds between polls while a stream is open, in case a notification is lost. */
-const SAFETY = 30_000
+const STREAM_POLL_INTERVAL = 30_000
 /** Attempts of a request that gets no response, and the milliseconds between them. */
 const ATTEMPTS = 8
 const FIRST_PAUSE = 250
@@ -113,8 +113,8 @@ export class TaskWatch {
   /** The next state, after at most so many milliseconds. */
   async next(atMost: number): Promise<SeenTask> {
     const interval = pollInterval(this.#last)
-    if (this.#listening === 'not yet' && interval >= SUPERFLUOUS) void this.#listen()
-    const pause = this.#listening === 'yes' ? Math.max(interval, SAFETY) : interval
+    if (this.#listening === 'not yet' && interval >= MIN_STREAM_INTERVAL) void this.#listen()
+    const pause = this.#listening === 'yes' ? Math.max(interval, STREAM_POLL_INTERVAL) : interval
     if (this.#notified === undefined && !this.#pollNow) await this.#sleep(Math.min(pause, atMost))
     const { signal } = this.#options
     signal.throwIfAborted()
@@ -143,7 +143,7 @@ export class TaskWatch {
       try {
         return await request(method, { taskId: this.taskId, ...params }, { signal })
       } catch (error) {
-        if (signal.aborted || attempt === ATTEMPTS || !mayPass(error)) throw error
+        if (signal.aborted || attempt === ATTEMPTS || !isTransient(error)) throw error
         // The next one waits for a new connection, if there will be one.
         if (error instanceof ChannelClosedError) continue
       }
@@ -161,13 +161,13 @@ export class TaskWatch {
     try {
       const subscription = await connection.listen('taskIds', [this.taskId], {
         signal,
-        onMissed: () => this.#streams('yes'),
-        onInterrupted: () => this.#streams('no'),
+        onMissed: () => this.#streamChanged('yes'),
+        onInterrupted: () => this.#streamChanged('no'),
       })
       watched.notifies = true
       if (signal.aborted) return await subscription.unsubscribe()
       this.#subscription = subscription
-      this.#streams('yes')
+      this.#streamChanged('yes')
     } catch (error) {
       if (!signal.aborted && isRefusal(error)) watched.notifies ??= false
       this.#listening = 'no'
@@ -181,7 +181,7 @@ export class TaskWatch {
   }
 
   /** The stream begins or ends: the state may have changed meanwhile. */
-  #streams(listening: 'yes' | 'no'): void {
+  #streamChanged(listening: 'yes' | 'no'): void {
     this.#listening = listening
     this.#pollNow = true
     this.#wake()
@@ -205,7 +205,7 @@ export class TaskWatch {
 }
 
 /** Whether a retry may succeed. */
-function mayPass(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   if (error instanceof RpcError) return error.code === INTERNAL_ERROR
   if (!(error instanceof RequestFailedError)) return isLost(error)
   const { code, status = 0 } = error

@@ -171,7 +171,7 @@ export class TaskEngine {
     const { store } = this.records
     if (store.receiveCommands === undefined) return ignore
     try {
-      const end = store.receiveCommands((command) => void this.#obey(runner, command))
+      const end = store.receiveCommands((command) => void this.#runCommand(runner, command))
       return endOf(end, 'receiveCommands')
     } catch (error) {
       const message = 'Commands of operators cannot be received'
@@ -191,8 +191,8 @@ export class TaskEngine {
     })
   }
 
-  /** Does what an operator has asked for. */
-  async #obey(runner: TaskRunner, { command, name }: TaskCommand): Promise<void> {
+  /** Runs a command of an operator. */
+  async #runCommand(runner: TaskRunner, { command, name }: TaskCommand): Promise<void> {
     try {
       if (command === 'cancel') await runner.cancel(name, 'Cancelled by the operator of the server')
       else await runner.restart(name, 'The operator of the server has started the task again')

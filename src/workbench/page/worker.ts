@@ -1,6 +1,6 @@
 import { type CaptureApi, CaptureService } from '../model/capture-service.js'
 import type { Opened, ToPage, ToWorker } from './messages.js'
-import { DroppedCapture, Place, ServedCapture } from './sources.js'
+import { CaptureClient, DroppedCapture, ServedCapture } from './sources.js'
 
 /** Runs in a worker: reads captures and answers the page. */
 
@@ -26,9 +26,9 @@ let opens = 0
 async function open(opened: Opened): Promise<void> {
   const mine = ++opens
   if (opened.type === 'file') return await service.load(new DroppedCapture(opened.file))
-  const place = new Place(opened.origin, opened.token)
+  const client = new CaptureClient(opened.origin, opened.token)
   for (;;) {
-    const capture = await ServedCapture.open(place)
+    const capture = await ServedCapture.open(client)
     if (mine !== opens) return
     await service.load(capture)
     if (mine !== opens || !capture.isReplaced) return
