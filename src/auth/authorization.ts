@@ -23,7 +23,7 @@ export interface TokenVerifier {
   readonly scopesSupported?: readonly string[]
 }
 
-/** Throws if the option `auth` is not an `Authorization`. */
+/** Throws if the option `auth` is not a `TokenVerifier`. */
 export function checkAuthorization(auth: unknown): asserts auth is TokenVerifier | undefined {
   if (auth === undefined) return
   const expected =

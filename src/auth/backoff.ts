@@ -10,9 +10,12 @@ export class Backoff {
   async run<Result>(action: () => Promise<Result>): Promise<Result> {
     const delay = this.#until - Date.now()
     if (delay > 0)
-      throw new Error(`Not retried for another ${Math.ceil(delay / 1000)} s after a failure`, {
-        cause: this.#cause,
-      })
+      throw new Error(
+        `The authorization server is not contacted for another ${Math.ceil(delay / 1000)} s, because the last request to it failed`,
+        {
+          cause: this.#cause,
+        },
+      )
     try {
       const result = await action()
       this.#failures = 0

@@ -215,7 +215,7 @@ export class RegisteredTools {
 
   readonly #check = ({ name }: TemplateTool, index: number): void => {
     this.#checkNotBuiltIn(name)
-    if (index >= MAX_TOOLS) throw new TypeError(`there are more than ${MAX_TOOLS}`)
+    if (index >= MAX_TOOLS) throw new TypeError(`the file has more than ${MAX_TOOLS} tools`)
   }
 
   #checkNotBuiltIn(name: string): void {

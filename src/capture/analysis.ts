@@ -10,7 +10,7 @@ import { FrameFindings, checkFrame, checkJson, checkMessage } from './findings.j
 import { type Frame, FrameParser } from './frames.js'
 import { checkHeaders } from './header-rules.js'
 import { type HttpExchange, hasHead, headerOf, mediaType } from './http-exchange.js'
-import { type Conversation, HttpSessions, lose } from './http-sessions.js'
+import { type Conversation, HttpSessions, noteLossIn } from './http-sessions.js'
 import { type HttpStep, HttpTraffic } from './http-traffic.js'
 import type { ParsedJson } from './json.js'
 import { parseLazily } from './lazy-json.js'
@@ -61,18 +61,18 @@ export class Analysis {
 
   add(record: CaptureRecord): Row[] {
     if (record.type === 'chunk') return this.#chunk(record)
-    if (record.type === 'unreadable') this.#lose()
+    if (record.type === 'unreadable') this.#noteLoss()
     if (record.type !== 'event') return []
     // Without an exit the capture is still being written, or its writer was killed.
     if (record.event === 'exit') this.#hasExited = true
-    // Until something is recorded again, it does not say what else was dropped.
-    if (record.event === 'dropped') this.#lose()
+    // Written once when dropping begins: more may be dropped before the next record.
+    if (record.event === 'dropped') this.#noteLoss()
     const step = this.#traffic.event(record)
     if (step === undefined) return [eventRow(record)]
     const rows = this.#step(step, record)
     // Heads have rows of their own, and the end of a body says nothing more.
-    const isShown = record.event !== 'aborted'
-    return isShown ? rows : [eventRow(record), ...rows]
+    const needsRow = record.event === 'aborted'
+    return needsRow ? [eventRow(record), ...rows] : rows
   }
 
   /** Whether the server has exited, so that nothing follows. */
@@ -108,26 +108,26 @@ export class Analysis {
   }
 
   /** Something was not recorded, and it is not known what. */
-  #lose(): void {
+  #noteLoss(): void {
     this.#hasLoss = true
-    this.#parsers.in.lose()
-    this.#parsers.out.lose()
-    this.#traffic.lose()
-    this.#sessions.lose()
-    this.#shared.lose()
-    lose(this.#stdio)
+    this.#parsers.in.noteLoss()
+    this.#parsers.out.noteLoss()
+    this.#traffic.noteLoss()
+    this.#sessions.noteLoss()
+    this.#shared.noteLoss()
+    noteLossIn(this.#stdio)
   }
 
   /** Something of a conversation was not recorded, or cannot be read. */
-  #loseFrom(conversation: Conversation): void {
+  #noteLossIn(conversation: Conversation): void {
     this.#hasLoss = true
-    this.#shared.lose()
-    lose(conversation)
+    this.#shared.noteLoss()
+    noteLossIn(conversation)
   }
 
   /** A part of a body was not recorded, or cannot be decoded. */
   #gap({ exchange, dir }: Frame, conversation: Conversation): void {
-    if (exchange === undefined) return this.#loseFrom(conversation)
+    if (exchange === undefined) return this.#noteLossIn(conversation)
     const requests = this.#sessions.requestsOf(exchange)
     const isStream = mediaType(exchange.responseHeaders) === 'text/event-stream'
     const isKnown = dir === 'out' && hasHead(exchange, 'out') && !isStream
@@ -137,8 +137,8 @@ export class Analysis {
     // What is not a stream is the response to these requests.
     const isResponse = isKnown && requests.length > 0
     const lists = requests.flatMap(({ method }) => kindListedBy(method) ?? [])
-    this.#shared.lose(isResponse ? lists : undefined)
-    lose(conversation)
+    this.#shared.noteLoss(isResponse ? lists : undefined)
+    noteLossIn(conversation)
   }
 
   #chunk(record: ChunkRecord): Row[] {
@@ -174,7 +174,7 @@ export class Analysis {
     if (frame.kind === 'gap') this.#gap(frame, conversation)
     const isCut = frame.faults.some(({ kind }) => kind === 'missing-bytes')
     const parsed = parsedOf(frame)
-    // Nothing is said about a part of a message.
+    // Rules are not applied to an incomplete message.
     if (isCut && !isWholeMessage(frame, parsed)) return [frameRow(frame, [])]
     const found = new FrameFindings(frame)
     found.revision = conversation.operations.revision
@@ -186,7 +186,7 @@ export class Analysis {
     checkJson(frame, faults, found)
     const isUnread = parsed === undefined || faults.some(({ kind }) => kind === 'deep-nesting')
     const outline = isUnread ? outlineOf(frame) : undefined
-    if (outline?.isCertain === false) this.#loseFrom(conversation)
+    if (outline?.isCertain === false) this.#noteLossIn(conversation)
     const messages =
       outline?.messages ?? (node === undefined ? [] : messagesOf(node, frame.text ?? ''))
     // An empty batch has no message.
@@ -217,7 +217,7 @@ export class Analysis {
     const isLinked = operation === undefined || operations.isCertain(operation)
     const mayLackRequest = this.#sessions.mayLackRequest(frame)
     const isUncertain = message.kind === 'response' && mayLackRequest
-    // A response may be lost after which an id is used again, and so may a request.
+    // If messages were lost, the problem is certain only for a known request in a revision that never allows an id to be reused.
     const isProblem = !isLossy || (operation !== undefined && revision?.lifecycle === 'handshake')
     if (link.problem !== undefined && !isUncertain && isProblem) {
       const place = message.isOutline ? frame.body : found.span(message.node)
@@ -226,7 +226,7 @@ export class Analysis {
     const list = message.result === undefined ? undefined : kindListedBy(operation?.method)
     if (list !== undefined && message.isOutline) {
       this.#hasLoss = true
-      rules.loseList(list)
+      rules.noteUnreadableList(list)
     }
     const certain: Link = isLinked ? link : { revision }
     if (mayLackRequest) certain.mayLackRequest = true

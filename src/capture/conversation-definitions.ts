@@ -103,8 +103,8 @@ export class SharedDefinitions {
   }
 
   /** Lists of these kinds may not be recorded, or cannot be read. */
-  lose(kinds: readonly Kind[] = KIND_NAMES): void {
-    if (kinds.includes('tools')) this.agreed.lose()
+  noteLoss(kinds: readonly Kind[] = KIND_NAMES): void {
+    if (kinds.includes('tools')) this.agreed.noteLoss()
     this.open.forget(kinds)
   }
 }
@@ -112,7 +112,7 @@ export class SharedDefinitions {
 /** What the server has listed in one conversation. Servers may list something else for another client. */
 export class ConversationDefinitions {
   readonly #shared: SharedDefinitions
-  /** Requests for a page that is not the first. Undefined: the cursor is none. */
+  /** The cursors of requests for a later page; undefined if the cursor is not a string or is too long. */
   readonly #cursors = new WeakMap<Operation, string | undefined>()
   readonly #ownOpen = new OpenLists(MAX_OPEN)
   #tools: Listing | undefined
@@ -139,14 +139,14 @@ export class ConversationDefinitions {
   }
 
   /** Something was not recorded: lists may have changed, or been requested again. */
-  lose(): void {
+  noteLoss(): void {
     this.#open.forget()
     this.#isStale = true
   }
 
   /** A list cannot be read. */
-  loseList(kind: Kind): void {
-    this.#shared.lose([kind])
+  noteUnreadableList(kind: Kind): void {
+    this.#shared.noteLoss([kind])
     this.#open.forget([kind])
     if (kind === 'tools') this.#isStale = true
   }

@@ -19,18 +19,20 @@ const PROPERTY_NAME = /^[\w.-]{1,64}$/
 const LARGE_BYTES = 100_000
 /** An estimate: tokens depend on the model. */
 const BYTES_PER_TOKEN = 4
-/** Problems of a schema, and parts of it, that are looked at. */
+/** Maximum number of problems that are reported for each schema. */
 const MAX_PROBLEMS = 5
+/** Maximum number of subschemas that are checked. */
 const MAX_PARTS = 2000
-/** Levels and values of a schema that is looked at. */
+/** Levels and values: larger schemas are not checked. */
 const MAX_LEVELS = 60
 const MAX_VALUES = 9000
+/** Maximum number of unused tools that a finding names. */
 const MAX_NAMES = 20
-/** Names of called tools that are remembered, and their length. */
+/** Maximum number of called tools that are remembered, and of characters of a name. */
 const MAX_CALLED = 10_000
-/** Fewer calls say nothing about tools that were not called. */
-const MIN_CALLS = 10
 const MAX_CALLED_NAME = 1000
+/** With fewer calls, unused tools are not reported. */
+const MIN_CALLS = 10
 
 export function tokenEstimate(bytes: number): string {
   return `about ${Math.ceil(bytes / BYTES_PER_TOKEN)} tokens (an estimate: bytes / ${BYTES_PER_TOKEN})`
@@ -60,7 +62,7 @@ export class ToolChecks {
   }
 
   /** A list cannot be read, so that it is not known which tools are unused. */
-  lose(): void {
+  noteUnreadableList(): void {
     this.#isUnusedKnown = false
   }
 
@@ -136,7 +138,7 @@ function checkTool(tool: JsonNode, found: FrameFindings): void {
 
 function checkSchema(schema: JsonNode, member: string, tool: string, found: FrameFindings): void {
   const { value } = schema
-  // What is no object is reported by the official schema.
+  // The official schema reports a value that is not an object.
   if (!isObject(value)) return
   const dialect = value['$schema']
   if (dialect !== undefined && !isDialect(dialect)) return

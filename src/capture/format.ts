@@ -98,7 +98,8 @@ export function bytesOf({ text, base64 }: Content): Uint8Array {
 
 /** Why a file that begins with this record cannot be read as a capture. */
 export function headerProblem(first: CaptureRecord | undefined): string | undefined {
-  if (first?.type !== 'capture') return 'it is not a capture: its first line is no capture record'
+  if (first?.type !== 'capture')
+    return 'it is not a capture: its first line must be {"type":"capture",…}; record one with "ccmcp tap"'
   if (first.version !== VERSION)
     return `it has version ${first.version} of the capture format; this program reads version ${VERSION}`
   return undefined
@@ -109,13 +110,13 @@ const NEWLINE = 0x0a
 const MAX_RECORD = 32 * 1024 * 1024
 
 /**
- * Reads a capture in pieces. A line that is no record is counted, and is an `unreadable` record unless it is the first:
+ * Reads a capture in pieces. A line that is not a record is counted, and is an `unreadable` record unless it is the first:
  * after a crash the last line may be incomplete, and a writer that continues the file begins a new one.
  */
 export class CaptureReader {
   #partial: Uint8Array[] = []
   #size = 0
-  /** Lines that are no records, and incomplete ones. */
+  /** Lines that are not records, and incomplete ones. */
   unreadable = 0
 
   /** The position in the file after the last line that was read. */

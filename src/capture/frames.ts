@@ -32,7 +32,7 @@ export interface FrameFault extends Span {
 export interface Frame extends Span {
   /**
    * `message`: a line, a body with Content-Length, or the data of an event; `gap`: bytes that the capture lacks. Over HTTP
-   * also `comment`, lines of an event stream that are no event, and `other`, a body or an event that is no message.
+   * also `comment`, lines of an event stream that are not an event, and `other`, a body or an event that is not a message.
    */
   kind: 'message' | 'blank' | 'header' | 'gap' | 'comment' | 'other'
   dir: Direction
@@ -144,8 +144,8 @@ export class FrameParser {
     }
   }
 
-  /** Something was not recorded. It may be the next bytes; whether it is, their offset says. */
-  lose(): void {
+  /** Something was not recorded. The offset of the next bytes tells whether they follow a gap. */
+  noteLoss(): void {
     this.#isCut = true
   }
 

@@ -27,16 +27,16 @@ export interface Conversation {
 }
 
 /** Something of a conversation was not recorded. */
-export function lose(conversation: Conversation): void {
+export function noteLossIn(conversation: Conversation): void {
   conversation.isLossy = true
-  conversation.operations.lose()
-  conversation.rules.lose()
+  conversation.operations.noteLoss()
+  conversation.rules.noteLoss()
 }
 
 interface Known {
   conversation: Conversation
-  /** Whether the exchange has no session, so that nothing of it is answered elsewhere. */
-  isAlone: boolean
+  /** Whether the exchange belongs to no session: requests of the client are answered in this exchange. */
+  isSessionless: boolean
   operations: Operation[]
 }
 
@@ -63,7 +63,7 @@ export class HttpSessions {
   }
 
   /** Something was not recorded; it is not known of which conversation. Later ones do not lack it. */
-  lose(): void {
+  noteLoss(): void {
     this.#losses++
     // It may be another handshake.
     this.#initialized++
@@ -80,12 +80,13 @@ export class HttpSessions {
     if (exchange === undefined) return undefined
     const known = this.#known(exchange)
     const { id, kind, method } = message
-    if (method === 'initialize' && dir === 'in' && known.isAlone)
-      this.#beginsHere(known.conversation)
-    if (!known.isAlone || kind !== 'response' || dir !== 'in' || id === undefined)
+    if (method === 'initialize' && dir === 'in' && known.isSessionless)
+      this.#startConversation(known.conversation)
+    if (!known.isSessionless || kind !== 'response' || dir !== 'in' || id === undefined)
       return known.conversation
     const asked = [...this.#exchanges.values()].filter(
-      ({ conversation, isAlone }) => isAlone && conversation.operations.hasPending('out', id),
+      ({ conversation, isSessionless }) =>
+        isSessionless && conversation.operations.hasPending('out', id),
     )
     const [only] = asked
     return only === undefined || asked.length > 1 ? known.conversation : this.#current(only)
@@ -94,10 +95,10 @@ export class HttpSessions {
   /** Whether the request of a response may be one that the capture does not show. */
   mayLackRequest({ exchange, dir }: Frame): boolean {
     if (exchange === undefined) return false
-    const { conversation, isAlone, operations } = this.#known(exchange)
+    const { conversation, isSessionless, operations } = this.#known(exchange)
     if (conversation.isLossy) return true
     // Without a session, a server responds in the exchange of the request.
-    const isHere = isAlone && dir === 'out' && operations.length > 0
+    const isHere = isSessionless && dir === 'out' && operations.length > 0
     return conversation.isPartial && !isHere
   }
 
@@ -129,7 +130,7 @@ export class HttpSessions {
     const session = headerOf(exchange.responseHeaders, 'mcp-session-id')
     if (session === undefined || this.#sessions.has(session)) return
     const known = this.#known(exchange)
-    known.isAlone = false
+    known.isSessionless = false
     known.conversation.definitions.isOneClient = true
     this.#remember(session, known.conversation)
   }
@@ -137,8 +138,8 @@ export class HttpSessions {
   /** Messages to this request target belong to the stream that has named it. */
   endpoint(exchange: HttpExchange, target: string): void {
     const known = this.#known(exchange)
-    known.isAlone = false
-    this.#beginsHere(known.conversation)
+    known.isSessionless = false
+    this.#startConversation(known.conversation)
     known.conversation.definitions.isOneClient = true
     this.#remember(`endpoint ${target}`, known.conversation)
   }
@@ -148,7 +149,7 @@ export class HttpSessions {
     const known = this.#exchanges.get(exchange)
     if (known === undefined) return []
     this.#exchanges.delete(exchange)
-    const { conversation, isAlone } = known
+    const { conversation, isSessionless } = known
     const { operations } = conversation
     const open = known.operations.filter((operation) => operations.isPending(operation))
     const isError = exchange.status !== undefined && exchange.status >= 400
@@ -157,12 +158,12 @@ export class HttpSessions {
       // Closing the stream cancels a stateless request.
       const isCancelled = by === 'client' && operation.revision?.lifecycle === 'stateless'
       if (isError || isCancelled) operations.settle(operation, isError ? 'error' : 'cancelled')
-      else if (isAlone) {
+      else if (isSessionless) {
         operations.settle(operation, undefined)
         unanswered.push(operation)
       }
     }
-    if (isAlone && !conversation.isPartial && operations.negotiated !== undefined) {
+    if (isSessionless && !conversation.isPartial && operations.negotiated !== undefined) {
       this.#initialized++
       this.#negotiated = this.#initialized === 1 ? operations.negotiated : undefined
     }
@@ -190,7 +191,7 @@ export class HttpSessions {
 
   /** The conversation, after it was told what was lost. */
   #current({ conversation }: Pick<Known, 'conversation'>): Conversation {
-    if (conversation.losses < this.#losses) lose(conversation)
+    if (conversation.losses < this.#losses) noteLossIn(conversation)
     conversation.losses = this.#losses
     return conversation
   }
@@ -198,7 +199,7 @@ export class HttpSessions {
   #join(exchange: HttpExchange, session: string | undefined): Known {
     const key = session ?? `endpoint ${exchange.target}`
     const joined = this.#sessions.get(key)
-    if (joined !== undefined) return { conversation: joined, isAlone: false, operations: [] }
+    if (joined !== undefined) return { conversation: joined, isSessionless: false, operations: [] }
     const version = headerOf(exchange.requestHeaders, 'mcp-protocol-version')
     const named = revisions.find(({ id }) => id === version)
     const definitions = new ConversationDefinitions(this.#definitions, session !== undefined)
@@ -213,13 +214,13 @@ export class HttpSessions {
     }
     // Its handshake was in another exchange, or before the capture began.
     conversation.rules.beginPartial()
-    if (!hasHead(exchange, 'in')) lose(conversation)
+    if (!hasHead(exchange, 'in')) noteLossIn(conversation)
     if (session !== undefined) this.#remember(session, conversation)
-    return { conversation, isAlone: session === undefined, operations: [] }
+    return { conversation, isSessionless: session === undefined, operations: [] }
   }
 
-  /** The handshake belongs to this conversation. */
-  #beginsHere(conversation: Conversation): void {
+  /** The conversation begins here: its handshake is not in another exchange. */
+  #startConversation(conversation: Conversation): void {
     conversation.operations = new Operations(undefined, this.#states)
     conversation.rules = new SessionRules(this.#schemas, conversation.definitions)
     conversation.isPartial = false

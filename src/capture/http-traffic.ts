@@ -84,8 +84,8 @@ export class HttpTraffic {
     return body.push(bytesOf(record), record.offset, record.ns)
   }
 
-  /** Something was not recorded. It may be the next bytes of any body; whether it is, their offset says. */
-  lose(): void {
+  /** Something was not recorded. In each body, the offset of the next bytes tells whether they follow a gap. */
+  noteLoss(): void {
     this.#losses++
   }
 

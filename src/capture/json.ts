@@ -52,7 +52,7 @@ const LITERALS: ReadonlyMap<string, unknown> = new Map<string, unknown>([
   ['null', null],
 ])
 
-/** An outline has the members of a message and of its params or result; of these members, it has two levels. */
+/** An outline has two levels: the members of a message, and of its params or result. OUTLINE_MEMBERS have two levels of their own. */
 const OUTLINE_LEVELS = { message: 2, member: 2 } as const
 const OUTLINE_MEMBERS: ReadonlySet<string> = new Set(['_meta', 'capabilities', 'notifications'])
 

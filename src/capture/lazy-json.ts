@@ -8,7 +8,7 @@ import { type JsonNode, MAX_DEPTH, MAX_VALUES, type ParsedJson, parseJson } from
 
 /** An integer that is not exact has at least so many digits. */
 const MANY_DIGITS = /\d{16}/
-/** A text that is not longer cannot have too many values; one that is short not even too many levels. */
+/** Texts up to LONGEST cannot exceed MAX_VALUES; texts up to SHORT cannot exceed MAX_DEPTH either. */
 const LONGEST = MAX_VALUES * 2
 const SHORT = MAX_DEPTH * 2
 const SPACE = 0x20

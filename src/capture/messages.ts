@@ -14,7 +14,7 @@ export interface MessageId {
 
 /** A JSON-RPC message, with the positions of its members. */
 export interface Message {
-  /** `invalid`: JSON, but no JSON-RPC message. */
+  /** `invalid`: JSON, but not a JSON-RPC message. */
   kind: 'request' | 'notification' | 'response' | 'invalid'
   node: JsonNode
   /** Whether it is one of several in an array. */

@@ -118,8 +118,8 @@ export class Operations {
     return this.#described !== undefined && !this.#hasNegotiated && !this.#isInitializing
   }
 
-  /** Something was not recorded: also a handshake, unless it was seen. */
-  lose(): void {
+  /** Messages were lost. One of them may be a handshake, unless a handshake was seen. */
+  noteLoss(): void {
     this.#losses++
     if (!this.#hasNegotiated) this.#described = undefined
   }

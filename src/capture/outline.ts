@@ -9,7 +9,7 @@ import { type Message, messagesOf } from './messages.js'
 /* What links a message that cannot be read in full with other messages. */
 
 export interface Outline {
-  /** Empty if it is no message, or if it is not certain what it says. */
+  /** Empty if it is not a message, or if it is not certain what it says. */
   messages: Message[]
   /** Whether all that links it with other messages is known. */
   isCertain: boolean

@@ -85,7 +85,7 @@ export class AgreedTools {
   }
 
   /** A list may be lost: nothing is certain until tools are listed again. */
-  lose(): void {
+  noteLoss(): void {
     this.#hasLoss = true
     this.#changes++
   }

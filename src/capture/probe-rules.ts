@@ -29,8 +29,8 @@ export const PROBE_RULES = {
   inconsistent: {
     severity: 'error',
     clause: moved('basic/utilities/ping#behavior-requirements', 'basic#statelessness'),
-    why: 'The server refuses a request that it serves otherwise on the same connection.',
-    fix: 'Serve each request by what it says itself; what came before must not change that.',
+    why: 'After another message, the server returned an error for a request that it must always serve.',
+    fix: 'Do not let earlier requests, or invalid input, change how a request is served.',
   },
   'excessive-output': {
     severity: 'error',
@@ -42,7 +42,7 @@ export const PROBE_RULES = {
     severity: 'error',
     clause: 'basic/utilities/ping#behavior-requirements',
     why: 'The response to a ping must be an empty result.',
-    fix: 'Answer ping with {}; hosts end servers that do not.',
+    fix: 'Answer ping with {}; hosts terminate servers that do not.',
   },
   'failed-list': {
     severity: 'error',
@@ -102,7 +102,7 @@ export const PROBE_RULES = {
     severity: 'info',
     clause: moved('basic/lifecycle#initialization', 'server/discover'),
     why: 'The first response came late; some hosts give up after five seconds.',
-    fix: 'Load what is not needed for the first response afterwards.',
+    fix: 'Defer loading what the first response does not need.',
   },
   'http-status': {
     severity: 'error',

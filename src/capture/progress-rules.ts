@@ -18,8 +18,8 @@ export class ProgressRules {
   readonly #tokens = { in: new Map<unknown, Progress>(), out: new Map<unknown, Progress>() }
   #hasLoss = false
 
-  /** Something was not recorded: also a request that uses a token again. */
-  lose(): void {
+  /** Messages were lost. One of them may be a request that reuses a token. */
+  noteLoss(): void {
     this.#hasLoss = true
     this.#tokens.in.clear()
     this.#tokens.out.clear()

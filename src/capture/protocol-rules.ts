@@ -20,7 +20,7 @@ export const PROTOCOL_RULES = {
   'invalid-message': {
     severity: 'error',
     clause: messages('responses'),
-    why: 'It is no JSON-RPC message: that has a "method", or either a "result" or an "error".',
+    why: 'It is not a JSON-RPC message, which has a "method", or either a "result" or an "error".',
     fix: 'Send requests, notifications and responses only.',
   },
   'invalid-id': {

@@ -31,8 +31,8 @@ export class Retries {
     this.#open = [...this.#open.slice(1 - MAX_OPEN), { request, keys }]
   }
 
-  /** Something was not recorded: also results that ask for the same input. */
-  lose(): void {
+  /** Messages were lost. One of them may be a result that asks for the same input. */
+  noteLoss(): void {
     this.#open = []
   }
 

@@ -9,7 +9,7 @@ import { valueAt } from './lazy-json.js'
 import type { Message } from './messages.js'
 import type { Link, Operation, Status } from './operations.js'
 
-/** One line of a view: a message, a frame that is none, or an event. */
+/** One line of a view: a message, a frame that is not a message, or an event. */
 export interface Row {
   kind:
     | 'request'
@@ -103,7 +103,7 @@ function textOf({ kind, method, params, error, result, id }: Message): string {
       .join('/')
   if (method === 'notifications/cancelled')
     return `request ${JSON.stringify(valueAt(params, 'requestId')) ?? ''}`
-  return id === undefined && kind === 'invalid' ? 'no JSON-RPC message' : ''
+  return id === undefined && kind === 'invalid' ? 'not a JSON-RPC message' : ''
 }
 
 function contentText(result: Message['result']): string {

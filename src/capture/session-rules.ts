@@ -67,7 +67,7 @@ export class SessionRules {
   }
 
   /** Something was not recorded: from now on, nothing is concluded from what the capture does not show. */
-  lose(): void {
+  noteLoss(): void {
     // What was declared is certain only after the handshake.
     if (!this.#isConfirmed) {
       this.#server = undefined
@@ -76,15 +76,15 @@ export class SessionRules {
     this.#hasLoss = true
     this.#isAnswered = true
     this.#isInitialized = true
-    this.#progress.lose()
-    this.#stateless.lose()
-    this.#definitions.lose()
+    this.#progress.noteLoss()
+    this.#stateless.noteLoss()
+    this.#definitions.noteLoss()
   }
 
   /** A list cannot be read. */
-  loseList(kind: Kind): void {
-    this.#definitions.loseList(kind)
-    if (kind === 'tools') this.#tools.lose()
+  noteUnreadableList(kind: Kind): void {
+    this.#definitions.noteUnreadableList(kind)
+    if (kind === 'tools') this.#tools.noteUnreadableList()
   }
 
   /** `isStateless`: the connection has stateless requests only. */

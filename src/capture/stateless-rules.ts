@@ -17,7 +17,7 @@ const FILTERS: Readonly<Record<string, string>> = {
 }
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged'
 const CACHE_HINTS = ['ttlMs', 'cacheScope'] as const
-/** Error codes of earlier revisions, and the first and last code that the specification reserves. */
+/** Error codes of earlier revisions, those that the specification defines now, and the range that it reserves. */
 const FORMER_CODES: ReadonlySet<unknown> = new Set([-32002, -32042])
 const DEFINED_CODES: ReadonlySet<unknown> = new Set([-32020, -32021, -32022])
 const RESERVED = { from: -32_099, to: -32_020 } as const
@@ -46,9 +46,9 @@ export class StatelessRules {
     return this.#isServed
   }
 
-  lose(): void {
+  noteLoss(): void {
     this.#hasLoss = true
-    this.#retries.lose()
+    this.#retries.noteLoss()
   }
 
   /** `isStateless`: the connection has stateless requests only. */
@@ -57,7 +57,7 @@ export class StatelessRules {
     if (message.kind === 'response') this.#response(message, link, found)
     if (message.kind === 'notification') this.#notification(message, link, isStateless, found)
     // Requests are compared with their retries.
-    if (message.isOutline) this.#retries.lose()
+    if (message.isOutline) this.#retries.noteLoss()
   }
 
   #request(message: Message, link: Link, isStateless: boolean, found: FrameFindings): void {

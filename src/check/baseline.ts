@@ -12,7 +12,7 @@ export function baselineText(items: readonly Item[]): string {
   return `${JSON.stringify({ version: BASELINE_VERSION, findings }, null, 2)}\n`
 }
 
-/** The fingerprints of a baseline. Throws a SyntaxError if it is none. */
+/** The fingerprints of a baseline. Throws a SyntaxError if it is not one. */
 export function readBaseline(text: string): Set<string> {
   const value = JSON.parse(text) as unknown
   const { version, findings } = isObject(value) ? value : {}

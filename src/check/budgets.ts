@@ -26,13 +26,20 @@ export function checkBudgets(
   const bytes = listed?.bytes ?? 0
   if (toolsBytes !== undefined && bytes > toolsBytes)
     found.push(
-      plainFinding('tools-budget', `${bytes} bytes of ${toolsBytes}, ${tokenEstimate(bytes)}`),
+      plainFinding(
+        'tools-budget',
+        `${bytes} bytes, more than ${toolsBytes}; ${tokenEstimate(bytes)}`,
+      ),
     )
   for (const [name, values] of p95 === undefined ? [] : durations.groups) {
     const value = percentile(values)
     if (value > (p95 ?? 0))
       found.push(
-        plainFinding('latency-budget', `${name}: ${value.toFixed(1)} ms of ${p95} ms`, name),
+        plainFinding(
+          'latency-budget',
+          `${name}: ${value.toFixed(1)} ms, more than ${p95} ms`,
+          name,
+        ),
       )
   }
   return found

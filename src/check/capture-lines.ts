@@ -14,7 +14,7 @@ export async function captureLines(path: string, items: readonly Item[]): Promis
   const byStart = items
     .filter(({ capture }) => capture === path)
     .toSorted((one, other) => other.finding.start - one.finding.start)
-  // Of each stream, the next one is the last, since positions only grow.
+  // The items of each stream in descending order, so that the next one is popped from the end.
   const open = new Map<string, Item[]>()
   for (const item of byStart) {
     const key = keyOf(item.finding)

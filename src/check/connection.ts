@@ -49,7 +49,7 @@ export abstract class Connection {
     this.timeout = timeout
   }
 
-  /** What came instead of the last response, if the transport has something else than messages. */
+  /** The HTTP status (and the content type) that was received instead of the last response; always undefined on stdio. */
   get refusal(): string | undefined {
     return undefined
   }
@@ -130,8 +130,11 @@ export abstract class Connection {
     const { start } = this.recording.bytes('out', bytes)
     this.#received += bytes.length
     for (const frame of this.#parser.push(bytes, start, 0)) this.#frame(frame)
-    if (this.#received <= MAX_OUTPUT && !this.recording.isFlooded) return
-    this.recording.report('excessive-output', `more than ${this.#received} bytes`)
+    if (this.#received <= MAX_OUTPUT && !this.recording.hasTooManyFindings) return
+    this.recording.report(
+      'excessive-output',
+      this.recording.hasTooManyFindings ? 'too many findings' : `more than ${MAX_OUTPUT} bytes`,
+    )
     this.end('the server sent too much')
     void this.close()
   }

@@ -16,7 +16,7 @@ const OF_ENCODED_BODY: ReadonlySet<string> = new Set(['content-encoding', 'conte
 export class HttpCapture {
   readonly #file: CaptureFile
   readonly #hidden: ReadonlySet<string>
-  /** By the signal of a request: it stays the same where a request is sent again. */
+  /** By the signal of a request: it stays the same when a request is sent again. */
   readonly #exchanges = new WeakMap<AbortSignal, number>()
   #count = 0
 

@@ -65,7 +65,7 @@ export class HttpConnection extends Connection {
       this.failure = error instanceof Error ? error.message : String(error)
     })
     if (key === '') this.#notified = finished
-    // Without a response in it, there will be none.
+    // If the body had no JSON-RPC response to the request, there will be none.
     else void finished.then(() => this.fail(key))
   }
 

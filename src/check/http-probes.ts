@@ -25,7 +25,7 @@ const versionHeader: Probe = {
   transport: 'http',
   applies: (session) => !session.isStateless && session.revision.versionHeader,
   async run(session) {
-    const reply = await session.alive({ headers: { 'mcp-protocol-version': 'ccmcp-check' } })
+    const reply = await session.ping({ headers: { 'mcp-protocol-version': 'ccmcp-check' } })
     if (reply.kind === 'result') session.report('version-header', 'ccmcp-check', reply)
   },
 }
@@ -35,7 +35,7 @@ const contradictingHeader: Probe = {
   transport: 'http',
   applies: (session) => session.isStateless,
   async run(session) {
-    const reply = await session.alive({ headers: { 'mcp-method': 'tools/list' } })
+    const reply = await session.ping({ headers: { 'mcp-method': 'tools/list' } })
     if (reply.kind === 'result')
       session.report('header-not-checked', 'Mcp-Method: tools/list, with another method', reply)
   },
@@ -50,7 +50,7 @@ const foreignOrigin: Probe = {
   applies: ({ connection }) => connection instanceof HttpConnection && isLocal(connection.url),
   async run(session) {
     const origin = `http://${FOREIGN}`
-    const reply = await session.alive({ headers: { origin } })
+    const reply = await session.ping({ headers: { origin } })
     if (reply.kind !== 'result') return
     const { connection } = session
     const allowed =
@@ -62,7 +62,7 @@ const foreignOrigin: Probe = {
         reply,
       )
     // By DNS rebinding, a page reaches this machine under its own name, which then is the Host.
-    const rebound = await session.alive({ headers: { origin, host: FOREIGN } })
+    const rebound = await session.ping({ headers: { origin, host: FOREIGN } })
     if (rebound.kind === 'result')
       session.report('origin-not-checked', `Origin: ${origin}, and Host: ${FOREIGN}`, rebound)
     else session.report('only-host-checked', `Origin: ${origin}`, reply)
@@ -77,7 +77,7 @@ const foreignOriginOfStream: Probe = {
     const { connection } = session
     if (!(connection instanceof SseConnection)) return
     const origin = `http://${FOREIGN}`
-    const opened = await connection.opensFor({ origin })
+    const opened = await connection.openStreamWith({ origin })
     if (opened === undefined) return
     const { allowedOrigin } = opened
     if (allowedOrigin === '*' || allowedOrigin === origin)
@@ -85,7 +85,7 @@ const foreignOriginOfStream: Probe = {
         'origin-not-checked',
         `Origin: ${origin}; the event stream has Access-Control-Allow-Origin: ${allowedOrigin}`,
       )
-    const rebound = await connection.opensFor({ origin, host: FOREIGN })
+    const rebound = await connection.openStreamWith({ origin, host: FOREIGN })
     if (rebound === undefined) session.report('only-host-checked', `Origin: ${origin}`)
     else session.report('origin-not-checked', `Origin: ${origin}, and Host: ${FOREIGN}`)
   },

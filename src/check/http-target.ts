@@ -43,11 +43,11 @@ export function httpTarget(options: HttpTargetOptions): LiveTarget {
         return new SseConnection({ url, send, headers, timeout }, recording, capture)
       return new HttpConnection(url, send, headers, recording, timeout, capture)
     },
-    async usesOther(connection) {
+    async switchTransport(connection) {
       const status = connection instanceof HttpConnection ? connection.last?.status : undefined
       if (status === undefined || !MAY_BE_SSE.has(status) || hasStream !== undefined) return false
-      const patience = Math.min(timeout, STREAM_TIMEOUT)
-      const access = { url, send: prepare(request), headers, timeout: patience }
+      const streamTimeout = Math.min(timeout, STREAM_TIMEOUT)
+      const access = { url, send: prepare(request), headers, timeout: streamTimeout }
       hasStream = (await openStream(access)) !== undefined
       if (hasStream) transport = 'sse'
       return hasStream
@@ -65,4 +65,4 @@ export function httpTarget(options: HttpTargetOptions): LiveTarget {
 
 const NO_RESPONSE = 'The server did not respond to initialize'
 const NO_STREAM =
-  'It is no HTTP+SSE server either: a GET of the URL does not begin with an "endpoint" event'
+  'It is not an HTTP+SSE server either: the response to GET does not begin with an "endpoint" event'

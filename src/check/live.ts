@@ -19,8 +19,8 @@ export interface LiveTarget {
   readonly transport: Transport
   /** `file`: where an HTTP connection records its requests; on stdio, the recording writes to it. */
   open(recording: Recording, file?: CaptureFile): Connection
-  /** A connection was refused: whether the target has another transport, which is used from now on. */
-  usesOther?(connection: Connection): Promise<boolean>
+  /** Called when a session is refused: switches to the other transport if the server has it, and returns whether it did. */
+  switchTransport?(connection: Connection): Promise<boolean>
   /** What is known about why a connection does not work. */
   explain(connection: Connection): string
 }
@@ -120,7 +120,7 @@ export class LiveCheck {
       await this.#connect(`initialize ${tried.id}`, async (connection) => {
         const opening = await openSession(connection, tried, START_TIMEOUT)
         const isRefused = opening.session === undefined && newest === undefined
-        if (isRefused && (await this.#target.usesOther?.(connection)) === true) {
+        if (isRefused && (await this.#target.switchTransport?.(connection)) === true) {
           open.unshift(tried)
           return undefined
         }
@@ -149,8 +149,9 @@ export class LiveCheck {
     for (const revision of statelessRevisions)
       await this.#connect(`discover ${revision.id}`, async (connection) => {
         // On a busy machine, starting takes most of the time.
-        const patience = DISCOVER_TIMEOUT + 3 * this.#slowestStart
-        const timeout = this.#chosen.size === 0 ? START_TIMEOUT : Math.min(patience, START_TIMEOUT)
+        const discoverTimeout = DISCOVER_TIMEOUT + 3 * this.#slowestStart
+        const timeout =
+          this.#chosen.size === 0 ? START_TIMEOUT : Math.min(discoverTimeout, START_TIMEOUT)
         const opening = await openSession(connection, revision, timeout)
         const { session } = opening
         if (session === undefined) return refusal(opening)
@@ -200,7 +201,7 @@ export class LiveCheck {
     if (probe.name === 'latency' && this.#options.samples === 0) return
     await this.#connect(`${probe.name} ${revision.id}`, async (connection) => {
       const { session } = await openSession(connection, revision, START_TIMEOUT)
-      if (session === undefined) return 'the connection was refused this time'
+      if (session === undefined) return 'the session could not be opened again'
       if (probe.applies?.(session) === false) return undefined
       await probe.run(session, this.#options)
       return ''
@@ -256,7 +257,7 @@ function refusal({ reply }: Opening): { refused: string } {
 /** What every client does: the lists, and a ping. */
 async function explore(session: Session): Promise<void> {
   await session.list()
-  const reply = await session.alive()
+  const reply = await session.ping()
   const isEmptyResult = reply.kind === 'result' && isObject(reply.value)
   if (reply.kind === 'none') noResponse(session, 'ping', reply)
   else if (!isEmptyResult) session.report('failed-ping', describeError(reply.value), reply)

@@ -32,7 +32,7 @@ export function lockText(definitions: Definitions | undefined): string {
 }
 
 /**
- * Compares what a server lists with a lock file. Throws a SyntaxError if it is none. `incomplete`: kinds whose list may be
+ * Compares what a server lists with a lock file. Throws a SyntaxError if it is not one. `incomplete`: kinds whose list may be
  * incomplete, so nothing is reported as removed.
  */
 export function checkLock(

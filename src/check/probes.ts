@@ -32,7 +32,7 @@ const MAX_CALLS = 50
 
 /** Reports a server that no longer responds after what was sent. `isInvalid`: clients must not send that. */
 async function checkAlive(session: Session, after: string, isInvalid = false): Promise<boolean> {
-  const reply = await session.alive()
+  const reply = await session.ping()
   if (reply.kind === 'result') return true
   if (reply.kind === 'error') {
     session.report('inconsistent', `after ${after}: ${describeError(reply.value)}`, reply)
@@ -114,7 +114,7 @@ const ids: Probe = {
     const { connection } = session
     for (const id of IDS) {
       const answered = connection.waitFor(({ kind }) => kind === 'response')
-      const pending = session.alive({ id })
+      const pending = session.ping({ id })
       if (await answered) connection.abandon(id)
       const reply = await pending
       if (reply.kind !== 'none') continue
@@ -126,8 +126,8 @@ const ids: Probe = {
   },
 }
 
-/** Milliseconds for a response that is late only if it never comes. */
-const STRAGGLER = 300
+/** Milliseconds to wait for a response that may never come. */
+const LATE_RESPONSE_TIMEOUT = 300
 
 const bigId: Probe = {
   name: 'id beyond 2^53',
@@ -139,7 +139,7 @@ const bigId: Probe = {
     const pending = session.request(method, undefined, { id })
     if (!(await checkAlive(session, `a request with the id ${id}`))) return
     await new Promise((resolve) => {
-      setTimeout(resolve, STRAGGLER)
+      setTimeout(resolve, LATE_RESPONSE_TIMEOUT)
     })
     connection.abandon(id)
     const reply = await pending
@@ -167,7 +167,7 @@ const cancellation: Probe = {
   async run(session) {
     const { connection } = session
     // The notification may cross the response: one for a request that was answered is ignored.
-    await session.alive({ id: '"answered"' })
+    await session.ping({ id: '"answered"' })
     connection.notify('notifications/cancelled', { requestId: 'answered' })
     if (!(await checkAlive(session, 'the cancellation of an answered request'))) return
     // Of one in progress: a response is allowed, since both may cross.
@@ -235,7 +235,7 @@ const latency: Probe = {
   name: 'latency',
   async run(session, { samples }) {
     for (let i = 0; i < samples; i++) {
-      if ((await session.alive()).kind === 'none') return
+      if ((await session.ping()).kind === 'none') return
       if (session.has('tools')) await session.request('tools/list')
     }
   },
@@ -252,7 +252,7 @@ const endOfInput: Probe = {
     if (!(connection instanceof ProcessConnection)) return
     const method = session.has('tools') ? 'tools/list' : undefined
     const replies = Array.from({ length: IN_FLIGHT }, () =>
-      method === undefined ? session.alive() : session.request(method),
+      method === undefined ? session.ping() : session.request(method),
     )
     connection.endInput()
     const hasExited = await connection.exits()

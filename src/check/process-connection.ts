@@ -3,7 +3,7 @@ import { Connection } from './connection.js'
 import type { Recording } from './recording.js'
 
 const WINDOWS = process.platform === 'win32'
-/** Milliseconds for a server to exit before it is killed, where that is not what is checked. */
+/** Milliseconds for a server to exit before it is killed, if that is not what is checked. */
 const CLOSE_TIMEOUT = 500
 /** Milliseconds to read the rest after the server has exited: its children may keep its pipes open. */
 const OUTPUT_TIMEOUT = 500
@@ -42,11 +42,11 @@ export class ProcessConnection extends Connection {
     this.#child = child
     running.add(child)
     recording.event('spawn', { argv: [command, ...args], pid: child.pid })
-    // What cannot be written is noticed by the missing response.
+    // A failed write shows up as a missing response.
     child.stdin.on('error', () => {})
     child.stdout.on('data', (bytes: Buffer) => this.receive(bytes))
     child.stdout.on('error', () => {})
-    // Usually because it exits, which says more; its stderr is read by then, too.
+    // Delayed: if the server is exiting, the exit is reported instead, and stderr has been read.
     child.stdout.on('end', () => {
       setTimeout(() => this.end('the server closed its output'), OUTPUT_TIMEOUT).unref()
     })

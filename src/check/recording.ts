@@ -51,7 +51,7 @@ export class Recording {
   readonly #options: RecordingOptions
   readonly #origin = performance.now()
   readonly #offsets = { in: 0, out: 0 }
-  /** What this probe provokes, or looks at by itself. */
+  /** Rules that are not reported: the probe breaks them on purpose, or checks them itself. */
   readonly #ignored = new Set<RuleId>(['unused-tools'])
   /** Over HTTP: where the bytes from a position on are in the capture. */
   readonly #places: Record<Direction, { start: number; body: BodyPlace }[]> = { in: [], out: [] }
@@ -63,8 +63,8 @@ export class Recording {
     this.#analysis = new Analysis(options.schemas)
   }
 
-  /** Whether there is too much wrong to go on. */
-  get isFlooded(): boolean {
+  /** Whether there are too many findings to continue. */
+  get hasTooManyFindings(): boolean {
     return this.#count > MAX_COUNT
   }
 

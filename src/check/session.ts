@@ -48,8 +48,8 @@ export class Session {
     return await this.connection.request(method, this.params(params), options)
   }
 
-  /** A request that every server of the revision answers. */
-  async alive(options?: RequestOptions): Promise<Reply> {
+  /** Sends a request that every server of the revision answers: `ping`, or `server/discover` if it is stateless. */
+  async ping(options?: RequestOptions): Promise<Reply> {
     return await this.request(this.isStateless ? 'server/discover' : 'ping', undefined, options)
   }
 

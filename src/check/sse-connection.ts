@@ -55,7 +55,9 @@ export class SseConnection extends Connection {
   }
 
   /** Opens another stream; returns the origins that may read it, or undefined if it is refused. */
-  async opensFor(headers: Readonly<Record<string, string>>): Promise<StreamAccess | undefined> {
+  async openStreamWith(
+    headers: Readonly<Record<string, string>>,
+  ): Promise<StreamAccess | undefined> {
     const all = { ...this.#access.headers, ...headers }
     return await openStream({ ...this.#access, headers: all })
   }

@@ -79,7 +79,7 @@ Exit codes: 0 no finding of the severity of --fail-on or higher, 1 such findings
       value: 'MILLISECONDS',
       description: 'maximum 95th percentile of the duration of each method and tool',
     },
-    'allow-calls': { description: 'call all tools of a server, also those that change something' },
+    'allow-calls': { description: 'also call tools that are not marked as read-only' },
     captures: {
       value: 'DIR',
       description: 'keep the capture of each connection to a server in DIR',
@@ -139,7 +139,7 @@ async function runCheck(args: Arguments): Promise<void> {
   await printReport(checked, values.get('format') ?? 'text', failOn)
   if (checked.capture?.hasLoss === true)
     warn(
-      'the capture lacks some of the traffic, or it cannot be read: findings that depend on it are left out',
+      'part of the traffic was not recorded or cannot be read; findings that depend on it are left out',
     )
   if (live?.failure !== undefined)
     throw new CommandError(3, `Cannot connect to ${checked.label}: ${live.failure}`)
@@ -197,7 +197,7 @@ function warnOfIncomplete(
   const kinds = incomplete.filter((kind) => expected.has(kind))
   if (kinds.length > 0)
     warn(
-      `${label} has no complete list of ${namesOf(kinds)}: missing ones are not reported; check the server itself, or a capture in which the host lists all`,
+      `${label} does not contain the complete list of ${namesOf(kinds)}; missing ones are not reported. Check the server itself, or a capture in which the host lists everything`,
     )
 }
 
@@ -216,7 +216,9 @@ function update(
   writeCheckFile(values.get('lock') ?? DEFAULT_FILES.lock, lockText(definitions))
   const partial = incomplete.filter((kind) => definitions?.listing(kind) !== undefined)
   if (partial.length > 0)
-    warn(`${label} has no complete list of ${namesOf(partial)}: the lock file lacks the others`)
+    warn(
+      `${label} does not contain the complete list of ${namesOf(partial)}; the lock file contains only those that were listed`,
+    )
 }
 
 async function checkCapture(path: string, known: ReadonlySet<string>): Promise<Checked> {
@@ -309,7 +311,7 @@ async function printReport(checked: Checked, format: string, failOn: Severity): 
   const rest = items.known === 0 ? '' : `, known: ${items.known}`
   print(`errors: ${error}, warnings: ${warning}, info: ${info}${rest}\n`)
   if (capture?.isComplete === false)
-    warn('the capture has no end: it is still being written, or its writer was killed')
+    warn('the capture is incomplete: it is still being written, or its writer was killed')
 }
 
 async function sarifOf({ list }: Items): Promise<object> {

@@ -9,7 +9,7 @@ import { Questions, type TerminalStreams } from './questions.js'
 /** Maximum characters to show of a server's message. */
 const MAX_MESSAGE = 5000
 
-export interface Asking {
+export interface ElicitationContext {
   /** Who asks. */
   server: string
   /** Whether the user may be asked; otherwise everything is declined. */
@@ -28,15 +28,18 @@ export interface Asking {
 let previous: Promise<unknown> = Promise.resolve()
 
 /** Asks the user what the server wants to know. Without a terminal, or with `--no-input`, the answer is to decline. */
-export function answerElicitation(params: ElicitParams, asking: Asking): Promise<ElicitResult> {
-  const answered = previous.then(() => answer(params, asking))
+export function answerElicitation(
+  params: ElicitParams,
+  context: ElicitationContext,
+): Promise<ElicitResult> {
+  const answered = previous.then(() => answer(params, context))
   previous = answered.catch(() => {})
   return answered
 }
 
-async function answer(params: ElicitParams, asking: Asking): Promise<ElicitResult> {
-  const { server, interactive, signal, completed } = asking
-  const streams = asking.streams ?? { input: process.stdin, output: process.stderr }
+async function answer(params: ElicitParams, context: ElicitationContext): Promise<ElicitResult> {
+  const { server, interactive, signal, completed } = context
+  const streams = context.streams ?? { input: process.stdin, output: process.stderr }
   const message = truncate(params.message, MAX_MESSAGE)
   if (!interactive || streams.input.isTTY !== true || streams.output.isTTY !== true) {
     const what =
@@ -56,7 +59,7 @@ async function answer(params: ElicitParams, asking: Asking): Promise<ElicitResul
         questions,
         signal,
       )
-    const { waitsForUrl: waits = false, open = openBrowser } = asking
+    const { waitsForUrl: waits = false, open = openBrowser } = context
     const request = { server, message, url: params.url, waits, completed, open }
     return await answerUrl(request, questions, signal)
   } finally {

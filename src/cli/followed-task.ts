@@ -11,7 +11,7 @@ import type { Interruption } from './signals.js'
 import { StatusLine } from './status-line.js'
 
 /** Milliseconds for the server to acknowledge `tasks/cancel` when this process is to end. */
-const PATIENCE = 2000
+const CANCEL_TIMEOUT = 2000
 
 /** The task of a call, if it becomes one: its status is shown, and Ctrl-C cancels it. */
 export class FollowedTask implements Interruption {
@@ -53,7 +53,7 @@ export class FollowedTask implements Interruption {
       warn(`the task could not be cancelled: ${error instanceof Error ? error.message : 'unknown'}`)
     })
     if (signal === 'SIGINT') warn('cancelling the task; press Ctrl-C again to leave it running')
-    else void withTimeout(PATIENCE, cancelled).then(abort, ignore)
+    else void withTimeout(CANCEL_TIMEOUT, cancelled).then(abort, ignore)
     return true
   }
 

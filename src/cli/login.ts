@@ -73,7 +73,7 @@ async function logIn(args: Arguments, interrupted: AbortSignal): Promise<void> {
   } catch (error) {
     interrupted.throwIfAborted()
     const why = late.aborted
-      ? 'nobody has logged in in time; try again, or raise --timeout'
+      ? 'the login was not completed in time; try again, or raise --timeout'
       : reasonOf(error)
     await session.close('Not logged in', `The login to ${url.origin} failed: ${why}`)
     throw error instanceof CommandError

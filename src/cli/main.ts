@@ -18,7 +18,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   },
   call: { description: 'call a tool', load: async () => (await import('./call.js')).call },
   resume: {
-    description: 'wait for a task that a call has left',
+    description: 'wait for a task that an interrupted call left running',
     load: async () => (await import('./resume.js')).resume,
   },
   read: { description: 'read a resource', load: async () => (await import('./read.js')).read },

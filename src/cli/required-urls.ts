@@ -1,11 +1,11 @@
 import type { Client, UrlElicitation } from '../client.js'
-import { type Asking, answerElicitation } from './elicit.js'
+import { type ElicitationContext, answerElicitation } from './elicit.js'
 
 /** Asks the user to open each URL, and waits until the user or the server says that this is completed. False if the user declines. */
 export async function completeElicitations(
   elicitations: readonly UrlElicitation[],
   client: Client,
-  asking: Asking,
+  context: ElicitationContext,
 ): Promise<boolean> {
   const completed = new Map(
     elicitations.map(({ elicitationId }) => [elicitationId, new AbortController()]),
@@ -17,7 +17,7 @@ export async function completeElicitations(
     for (const params of elicitations) {
       const signal = completed.get(params.elicitationId)?.signal
       const { action } = await answerElicitation(params, {
-        ...asking,
+        ...context,
         waitsForUrl: true,
         ...(signal === undefined ? {} : { completed: signal }),
       })

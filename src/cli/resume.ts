@@ -16,7 +16,7 @@ const RESUME_OPTIONS = {
 export const resume: Command = {
   usage: 'resume ID [SERVER | -- COMMAND] [options]',
   description:
-    'Waits for the end of a task that an earlier call has left, answers its questions and prints its result.',
+    'Waits for a task that an earlier call left running, answers its questions and prints its result.',
   notes: TARGET_NOTES,
   options: { ...RESUME_OPTIONS, ...CLIENT_OPTIONS, ...HELP },
   positionals: [1, 2],

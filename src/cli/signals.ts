@@ -5,11 +5,11 @@ const EXIT_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 
 type Signal = keyof typeof EXIT_CODES
 
-/** What can be ended in a better way than by closing the connection. */
+/** Handles signals before the connection is closed, for example by cancelling a task. */
 export interface Interruption {
-  /** At the first signal. Returns whether `run` will end without being aborted; `abort` aborts it later. */
+  /** Called on the first signal. Returns true if `run` will end by itself; `abort` can still abort it. */
   interrupted(signal: Signal, abort: () => void): boolean
-  /** At the second one, before the process exits. */
+  /** Called on the second signal, before the process exits. */
   left(): void
 }
 
@@ -38,7 +38,7 @@ export async function abortOnSignal(
   for (const signal of signals) process.on(signal, stop)
   try {
     await run(controller.signal)
-    // What was to be ended has come to a good end nevertheless.
+    // It completed although it was interrupted.
     if (handled && !controller.signal.aborted) return
   } catch (error) {
     if (exitCode === 0) throw error

@@ -43,8 +43,7 @@ A capture contains everything that was sent, also secrets. Only its owner can re
     },
     ca: {
       value: 'FILE',
-      description:
-        "with a URL: certificates of authorities to trust instead of the system's, such as your own (PEM)",
+      description: "with a URL: PEM file of certificate authorities to trust instead of Node's",
     },
     ...HELP,
   },

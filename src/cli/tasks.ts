@@ -15,7 +15,7 @@ import { type Piece, print, printJson, styled } from './print.js'
 const SHOWN = 12
 const FEWEST = 4
 /** Milliseconds to wait until the server has done what a command says. */
-const PATIENCE = 5000
+const COMMAND_TIMEOUT = 5000
 
 export const tasksCommand: Command = {
   usage: 'tasks [show|cancel|retry NAME] [options]',
@@ -86,7 +86,7 @@ async function find(tasks: readonly ListedTask[], name: string): Promise<ListedT
   if (second !== undefined)
     throw new CommandError(
       1,
-      `${found.length} tasks are named ${JSON.stringify(name)}…; pass more digits`,
+      `${found.length} tasks have names that begin with ${JSON.stringify(name)}; pass more digits`,
     )
   return first
 }
@@ -167,7 +167,7 @@ function summaryOf({ digest, stored, state }: ListedTask): object {
   }
 }
 
-/** The status; for a task that works, whether it does. */
+/** The status; `working` is shown as `running` or `queued`. */
 function statusOf({ state }: ListedTask): string {
   if (state.status !== 'working') return state.status
   return state.started ? 'running' : 'queued'
@@ -190,11 +190,13 @@ async function command(
     throw new CommandError(1, `The task ${shown} waits for an answer: there is nothing to retry`)
   const user = userOf(path)
   if (user === undefined)
-    throw new CommandError(1, `No server uses ${path}; start it, then try again`)
-  if (!(await sendCommand(path, { command: action, name: stored.name }, user.text, PATIENCE)))
+    throw new CommandError(1, `No server is using ${path}; start the server, then try again`)
+  if (
+    !(await sendCommand(path, { command: action, name: stored.name }, user.text, COMMAND_TIMEOUT))
+  )
     throw new CommandError(
       1,
-      `Process ${user.pid}, which uses ${path}, has not taken the command; does it serve the tasks, and is it run by you?`,
+      `Process ${user.pid}, which uses ${path}, did not accept the command; it must serve the tasks and run as your user`,
     )
   // A task that is run again is queued first.
   const isDone = (after: TaskState) =>
@@ -211,7 +213,7 @@ async function stateOf(
   name: string,
   isDone: (state: TaskState) => boolean,
 ): Promise<TaskState | undefined> {
-  for (const end = Date.now() + PATIENCE; Date.now() < end;) {
+  for (const end = Date.now() + COMMAND_TIMEOUT; Date.now() < end;) {
     const task = read(path).find(({ stored }) => stored.name === name)
     if (task !== undefined && isDone(task.state)) return task.state
     await new Promise((resolve) => setTimeout(resolve, 50))

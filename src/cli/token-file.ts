@@ -23,7 +23,7 @@ export interface TokenFileOptions {
 
 const STALE = 15_000
 /** Milliseconds to wait for the lock of the file, which is held for some milliseconds. */
-const PATIENCE = 30_000
+const LOCK_TIMEOUT = 30_000
 const MAX_FILE = 16 * 1024 * 1024
 
 /**
@@ -80,16 +80,16 @@ export class TokenFile implements TokenStore {
     }
   }
 
-  async #acquire(path: string, patience: number): Promise<LockFile> {
+  async #acquire(path: string, timeout: number): Promise<LockFile> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 })
     const signal = this.#signal
-    const deadline = performance.now() + patience
+    const deadline = performance.now() + timeout
     return await LockFile.acquire(path, { stale: this.#stale, deadline, signal })
   }
 
   async #change(change: (entries: Map<string, string>) => boolean): Promise<void> {
     for (;;) {
-      const lock = await this.#acquire(`${this.#file}.lock`, PATIENCE)
+      const lock = await this.#acquire(`${this.#file}.lock`, LOCK_TIMEOUT)
       try {
         const entries = await this.#read()
         if (!change(entries)) return await lock.release()

@@ -139,7 +139,7 @@ class ShownCapture {
       ),
     )
     if (!this.#analysis.hasExited)
-      warn('the capture has no end: it is still being written, or its writer was killed')
+      warn('the capture is incomplete: it is still being written, or its writer was killed')
     if (this.#source.unreadable > 0)
       warn(`damaged lines of the capture that were skipped: ${this.#source.unreadable}`)
   }

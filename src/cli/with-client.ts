@@ -18,7 +18,7 @@ import { type TaskMembers, clientTasks } from '../extensions/tasks/client-tasks.
 import { MISSING_CLIENT_CAPABILITY } from '../protocol/errors.js'
 import { statelessRevisions } from '../protocol/revisions/index.js'
 import { VERSION } from '../version.js'
-import type { Asking } from './elicit.js'
+import type { ElicitationContext } from './elicit.js'
 import { truncate } from './format.js'
 import { isUrl } from './http-server.js'
 import { type Arguments, CommandError, valuesOfRepeated } from './options.js'
@@ -122,7 +122,7 @@ async function connected(
   const isHttp = isUrl(label)
   const invalidOutput = new InvalidOutput(isHttp)
   let client: (Client & TaskMembers) | undefined
-  const asking = () => {
+  const elicitationContext = () => {
     const name = client?.server?.name
     return {
       server: name === undefined ? label : `${name} (${label})`,
@@ -132,7 +132,7 @@ async function connected(
   const elicit: InputHandlers['elicit'] = async (params, context) => {
     const { answerElicitation } = await import('./elicit.js')
     return await answerElicitation(params, {
-      ...asking(),
+      ...elicitationContext(),
       waitsForUrl: client !== undefined && isStateless(client),
       signal: context.signal,
     })
@@ -158,7 +158,7 @@ async function connected(
   task?.connected(client)
   try {
     const times = timeout === undefined ? {} : { timeout, maxTimeout: Math.max(timeout, 600_000) }
-    await use(client, { signal, ...times }, retryAfterUrls(client, asking(), signal))
+    await use(client, { signal, ...times }, retryAfterUrls(client, elicitationContext(), signal))
   } finally {
     await client.close()
   }
@@ -166,7 +166,7 @@ async function connected(
 
 function retryAfterUrls(
   client: Client,
-  asking: Pick<Asking, 'server' | 'interactive'>,
+  context: Pick<ElicitationContext, 'server' | 'interactive'>,
   signal: AbortSignal,
 ): Retry {
   return async (request) => {
@@ -176,7 +176,7 @@ function retryAfterUrls(
       const elicitations = requiredElicitations(error)
       if (elicitations.length === 0) throw error
       const { completeElicitations } = await import('./required-urls.js')
-      if (!(await completeElicitations(elicitations, client, { ...asking, signal }))) throw error
+      if (!(await completeElicitations(elicitations, client, { ...context, signal }))) throw error
       return await request()
     }
   }

@@ -74,7 +74,7 @@ function start(
   }
 }
 
-/** Resolves on the first SIGINT or SIGTERM; a second one exits. Calls a function every now and then until then. */
+/** Resolves on the first SIGINT or SIGTERM; a second one exits. Until then, calls `check` every second. */
 function signalled(check: () => void): Promise<void> {
   return new Promise<void>((resolve) => {
     // It keeps the process running, too.
@@ -91,7 +91,7 @@ function signalled(check: () => void): Promise<void> {
   })
 }
 
-/** Nobody asks for tasks here, which would open a store again that could not be opened. */
+/** Reopens stores that could not be opened. In a server, requests do this; a worker receives none. */
 function checkStores(server: Server): void {
   for (const extension of checkServer(server).extensions ?? []) extension.available?.()
 }

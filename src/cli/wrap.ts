@@ -14,7 +14,7 @@ import { print, warn } from './print.js'
 
 /** Milliseconds after which the lock of a killed process is removed, and to wait for that of another. */
 const STALE = 10_000
-const PATIENCE = 30_000
+const LOCK_TIMEOUT = 30_000
 
 const OPTIONS = {
   host: { value: 'HOST', description: 'the host, or the path of its configuration file' },
@@ -160,7 +160,7 @@ async function inFile<Value>({ path }: ConfigPlace, run: () => Promise<Value>): 
 /** One change at a time, also of several processes. */
 async function locked(folder: string, run: () => Promise<void>): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const deadline = performance.now() + PATIENCE
+  const deadline = performance.now() + LOCK_TIMEOUT
   const lock = await LockFile.acquire(join(folder, 'lock'), { stale: STALE, deadline }).catch(
     (error: unknown) => {
       throw isToolError(error) ? new CommandError(1, error.message) : error

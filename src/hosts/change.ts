@@ -115,7 +115,7 @@ function changeOf(
   )
 }
 
-/** What cannot be changed without a risk is left as it is. */
+/** Turns errors into a ConfigFileError: the user must edit the file by hand. */
 function verified<Value>(make: () => Value): Value {
   try {
     return make()
@@ -141,7 +141,7 @@ function recordAfter(
     if (action === 'unwrap' || argv === undefined || after === undefined) record.delete(id)
     else record.set(id, recordOf({ text, argv }, { text: result.text, argv: after }))
   }
-  // What is not wrapped any more, or not there any more, by whomever.
+  // Deletes the records of entries that were unwrapped or removed by other programs.
   const isHere = (id: string) =>
     tables.some((table) => id.startsWith(JSON.stringify(table).slice(0, -1)))
   for (const id of record.keys()) {

@@ -65,7 +65,7 @@ class Parser {
       const keyStart = this.#at
       const key = JSON.parse(this.#string()) as string // it matched STRING
       if (members.has(key))
-        throw syntaxError(this.#text, keyStart, `${JSON.stringify(key)} is there twice`)
+        throw syntaxError(this.#text, keyStart, `${JSON.stringify(key)} is defined twice`)
       this.#skip()
       if (this.#text[this.#at] !== ':') throw this.#error('expected ":"')
       this.#at++

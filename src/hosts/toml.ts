@@ -116,7 +116,7 @@ class Parser {
     return value
   }
 
-  /** The table of a name, which is created where it is missing. */
+  /** The table of a name, which is created if it is missing. */
   #child(parent: OpenTable, step: Key, by: OpenTable['by']): OpenTable {
     const found = parent.members.get(step.key)?.value
     if (found === undefined) {

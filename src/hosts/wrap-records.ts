@@ -30,7 +30,7 @@ export class WrapRecords {
     this.backup = join(folder, `${name}.backup`)
   }
 
-  /** Without what is missing or cannot be read: then the commands themselves say how to unwrap them. */
+  /** Reads the record. Entries that are missing or invalid are unwrapped by removing the words of the tap. */
   async read(): Promise<WrapRecord> {
     let value: unknown
     try {

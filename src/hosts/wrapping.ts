@@ -12,7 +12,7 @@ import type { ConfigPlace } from './hosts.js'
 
 /** The text of a command before and after it was wrapped. */
 export interface Wrapped {
-  /** Whether the arguments were added: then all is one part. */
+  /** Whether wrapping added `args`; there is then one part, from the command to `args`. */
   readonly joined: boolean
   readonly parts: readonly { readonly before: string; readonly after: string }[]
 }
@@ -38,7 +38,7 @@ export function wrapEntry(
   ]
 }
 
-/** Takes the words of a tap away: `recorded` as it was, where the text is still the one that was written. */
+/** Removes the words of a tap. Restores the recorded text if the wrapped text is unchanged. */
 export function unwrapEntry(
   format: Format,
   text: string,

@@ -1,6 +1,6 @@
 /*
  * Escapes bytes of UTF-8 for a JSON string, without decoding them. This is most of the work of recording, so it is done
- * 16 bytes at a time by WebAssembly (scripts/escape.wat) where that is available.
+ * 16 bytes at a time by WebAssembly (scripts/escape.wat) if that is available.
  */
 
 /** An escaped control character has six bytes. */

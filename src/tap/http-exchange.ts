@@ -166,7 +166,7 @@ export class TappedExchange {
     try {
       response.writeHead(status, reason, forwarded.list)
     } catch (error) {
-      // Node accepts more from a server than it sends.
+      // Node parses some headers that it refuses to send.
       this.#failed(error instanceof Error ? error : new Error(String(error)))
       this.#upstream?.destroy()
       return
@@ -180,7 +180,7 @@ export class TappedExchange {
     )
   }
 
-  /** Of the first event of a stream, for HTTP+SSE. */
+  /** Rewrites the `endpoint` event of HTTP+SSE; undefined if the response is not an unencoded event stream. */
   #rewriter({ headers }: IncomingMessage): EndpointRewriter | undefined {
     const { origin, local } = this.#context
     const isStream = /^text\/event-stream\b/i.test(headers['content-type'] ?? '')
@@ -242,7 +242,7 @@ export class TappedExchange {
     this.#isAborted = true
     this.#upstream?.destroy()
     this.#response.destroy()
-    // Both sides are done; only the connection was closed before it was seen.
+    // Both bodies have ended: closing the connection aborts nothing.
     if (this.#hasRequestEnded && this.#hasResponseEnded) return
     this.#event('aborted', { by, message })
   }

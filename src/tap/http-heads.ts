@@ -140,10 +140,10 @@ export function withOrigin(url: string, origin: string): string {
   return origin + url.replace(/^(?:[a-z][a-z\d+.-]*:)?\/\/[^/?#]*/i, '')
 }
 
-/** Refuses requests of web pages: one that points its own name at this port sends that name as Host. */
+/** Rejects requests from web pages of other machines: checks Origin, and Host against DNS rebinding. */
 export class RequestGuard {
   readonly #server: string
-  /** What was allowed last: a client sends the same again and again. */
+  /** The last allowed Host and Origin: most requests repeat them. */
   #host: string | undefined
   #origin: string | undefined
 

@@ -354,7 +354,7 @@ describe('persist', () => {
     )
     const warnings: string[] = []
     expect(await names(open(file, warnings))).toHaveLength(108)
-    expect(warnings[0]).toContain('there are more than 100')
+    expect(warnings[0]).toContain('the file has more than 100 tools')
   })
   it('does not undo the change of another process', async () => {
     const file = newFile()

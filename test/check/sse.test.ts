@@ -156,5 +156,5 @@ it('a URL that has neither transport is no connection, and both are named', asyn
   const url = await serve((_, response) => void response.writeHead(404).end())
   const { failure } = await checkUrl(`${url}/mcp`)
   expect(failure).toContain('HTTP 404')
-  expect(failure).toContain('It is no HTTP+SSE server either')
+  expect(failure).toContain('It is not an HTTP+SSE server either')
 })

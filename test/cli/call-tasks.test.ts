@@ -105,7 +105,7 @@ it('lists and shows tasks while the server runs, and afterwards; cancels and ret
   await child.closed()
   expect(await tasks('cancel', parked)).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('No server uses'),
+    stderr: expect.stringContaining('No server is using'),
   })
   const { tasks: all } = JSON.parse((await tasks('--json')).stdout) as { tasks: object[] }
   expect(all).toHaveLength(3)

@@ -155,7 +155,9 @@ it('ccmcp check of a capture does not report as removed what the host did not li
 
   writeSession(listTools, ['out', all])
   const unlisted = await cli([...args, '--expect-tool', 'a'])
-  expect(unlisted.stderr).toContain(`${file} has no complete list of prompts: missing ones`)
+  expect(unlisted.stderr).toContain(
+    `${file} does not contain the complete list of prompts; missing ones`,
+  )
   expect(unlisted.stderr.split('\n').length).toBe(2)
   expect(unlisted.code).toBe(0)
   const missing = await cli(['check', file, '--expect-tool', 'c'])
@@ -164,7 +166,9 @@ it('ccmcp check of a capture does not report as removed what the host did not li
 
   writeSession(['in', { id: 1, method: 'tools/call', params: { name: 'a' } }])
   const nothing = await cli([...args, '--expect-tool', 'a'])
-  expect(nothing.stderr).toContain('has no complete list of tools, prompts: missing ones')
+  expect(nothing.stderr).toContain(
+    'does not contain the complete list of tools, prompts; missing ones',
+  )
   expect(nothing.code).toBe(0)
 
   const page = { id: 1, result: { tools: [tool('a', 'Changed.')], nextCursor: 'c' } }
@@ -172,10 +176,10 @@ it('ccmcp check of a capture does not report as removed what the host did not li
   const partial = await cli([...args, '--expect-tool', 'b'])
   expect(partial.stdout).toContain('tool "a" /description: "" → "Changed."')
   expect(partial.stdout).not.toContain('"b"')
-  expect(partial.stderr).toContain('has no complete list of tools, prompts')
+  expect(partial.stderr).toContain('does not contain the complete list of tools, prompts')
   const updated = await cli([...args, '--update-lock'])
   expect(updated.stderr).toBe(
-    `ccmcp: ${file} has no complete list of tools: the lock file lacks the others\n`,
+    `ccmcp: ${file} does not contain the complete list of tools; the lock file contains only those that were listed\n`,
   )
 })
 
@@ -183,7 +187,7 @@ it('ccmcp check says that a capture lacks something', async () => {
   writeCapture(PONG)
   writeFileSync(file, `${readFileSync(file, 'utf8')}{"type":"chunk","dir":"ou`)
   const { stderr, code } = await cli(['check', file, '--format', 'json'])
-  expect(stderr).toContain('the capture lacks some of the traffic')
+  expect(stderr).toContain('part of the traffic was not recorded')
   expect(code).toBe(0)
 })
 

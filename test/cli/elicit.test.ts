@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { PassThrough } from 'node:stream'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type Asking, answerElicitation } from '../../src/cli/elicit.js'
+import { type ElicitationContext, answerElicitation } from '../../src/cli/elicit.js'
 import { fitted, StatusLine, statusText } from '../../src/cli/status-line.js'
 import type { ElicitParams } from '../../src/client.js'
 import { CLI, cli, server } from './command.js'
@@ -13,7 +13,7 @@ const URL_FIRST = ['--', process.execPath, server('url-first')]
 async function answered(
   params: Partial<ElicitParams>,
   steps: readonly (readonly [shown: string, typed: string | undefined])[],
-  asking: Partial<Asking> = {},
+  context: Partial<ElicitationContext> = {},
 ) {
   const input = Object.assign(new PassThrough(), { isTTY: true })
   const output = Object.assign(new PassThrough(), { isTTY: true })
@@ -40,7 +40,7 @@ async function answered(
       interactive: true,
       signal: new AbortController().signal,
       streams: { input, output },
-      ...asking,
+      ...context,
     },
   )
   return { result, shown: plain(all), left }
@@ -299,11 +299,11 @@ describe('a URL that must be completed', () => {
       setImmediate(() => completed.abort())
       return Promise.resolve(true)
     }
-    const asking = { waitsForUrl: true, completed: completed.signal, open }
-    const { result, shown } = await answered(url, [[REVIEW, 'o']], asking)
+    const context = { waitsForUrl: true, completed: completed.signal, open }
+    const { result, shown } = await answered(url, [[REVIEW, 'o']], context)
     expect(result).toEqual({ action: 'accept' })
     expect(shown).toContain('The server says that you are finished there.\n')
-    expect((await answered(url, [[REVIEW, 'y']], asking)).shown).not.toContain(FINISHED)
+    expect((await answered(url, [[REVIEW, 'y']], context)).shown).not.toContain(FINISHED)
   })
 })
 

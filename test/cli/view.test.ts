@@ -114,7 +114,7 @@ describe('ccmcp view', () => {
     const { stdout, stderr, code } = await view(file)
     expect(stdout).toContain('tools/call add #1 71 bytes no response')
     expect(stdout).toContain('5 frames, 1 error')
-    expect(stderr).toContain('the capture has no end')
+    expect(stderr).toContain('the capture is incomplete')
     expect(stderr).toContain('damaged lines of the capture that were skipped: 1')
     expect(code).toBe(0)
   })

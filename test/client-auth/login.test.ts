@@ -167,7 +167,7 @@ describe.runIf(process.platform === 'linux')('ccmcp login', () => {
     const { code, stderr } = await start('login', there.url, '--no-browser', '--timeout', '1')
       .outcome
     expect(code).toBe(1)
-    expect(stderr).toContain('nobody has logged in in time')
+    expect(stderr).toContain('the login was not completed in time')
   })
 
   it('the refusal of the user is shown', async () => {

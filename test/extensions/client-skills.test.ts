@@ -304,7 +304,7 @@ describe('a skill is not loaded', () => {
     [
       'with duplicate fields',
       entryOf(MARKDOWN.replace('allowed-tools', 'name: pdf\nallowed-tools')),
-      /is there twice/,
+      /is defined twice/,
     ],
     [
       'without contents',

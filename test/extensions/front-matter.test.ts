@@ -64,7 +64,7 @@ describe('the front matter of a SKILL.md', () => {
   })
 
   it.each<[yaml: string, problem: RegExp]>([
-    ['a: 1\na: 2', /^line 3: the field "a" is there twice; remove one$/],
+    ['a: 1\na: 2', /^line 3: the field "a" is defined twice; remove one$/],
     ['a: 1\n"a": 2', /twice/],
     ['a: {b: 1, b: 2}', /twice/],
     ['a: &x 1', /anchors are not allowed/],

@@ -167,7 +167,10 @@ it.each([
   const server = serverOf(tools, { store: new JournalTaskStore(path()) })
   const channel = connectInMemory(server, { report })
   expect(report).toHaveBeenCalledWith(
-    expect.objectContaining({ level: 'error', message: expect.stringContaining('no tasks') }),
+    expect.objectContaining({
+      level: 'error',
+      message: expect.stringContaining('Tasks are disabled'),
+    }),
   )
   const client = clientOf(server)
   expect(await client.call('may')).toMatchObject({ content: [{ text: 'attempt 1' }] })

@@ -261,7 +261,7 @@ describe('the parsers agree with others', () => {
           try {
             expect(plainValue(jsonc.parse(given))).toEqual(expected)
           } catch (error) {
-            expect(String(error)).toContain('is there twice')
+            expect(String(error)).toContain('is defined twice')
           }
         },
       ),

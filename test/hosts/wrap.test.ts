@@ -291,7 +291,7 @@ describe('a file', () => {
     [
       'has a key twice',
       '{"mcpServers":{"a":{"command":"x","command":"y"}}}',
-      '"command" is there twice',
+      '"command" is defined twice',
     ],
     ['has text after its end', `${entry}}`, 'expected the end of the file'],
     ['is nested too deeply', `{"a":${'['.repeat(1000)}${']'.repeat(1000)}}`, 'nested too deeply'],

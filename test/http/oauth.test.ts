@@ -152,7 +152,7 @@ describe('an issuer that is not available', () => {
     expect(requests).toHaveLength(26)
     isUp = true
     await expect(verify(await sign(key, { sub: 'alice' }))).rejects.toThrow(
-      /^Not retried for another 60 s/,
+      /^The authorization server is not contacted for another 60 s/,
     )
     vi.setSystemTime(Date.now() + 60_000)
     expect(await verify(await sign(key, { sub: 'alice' }))).toMatchObject({

@@ -78,6 +78,26 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     await expect.poll(() => markedBytes(page)).toBe('·')
   })
 
+  it('collapses a value that contains the selected one, and expands it for the next selection', async () => {
+    const capture = new CaptureBuilder()
+      .handshake()
+      .call(1, 'add', { word: 'plum', n: 7 }, text('ok'))
+    const page = await place.show(capture.toString())
+    await row(page, 4).click()
+    const word = page.getByRole('treeitem', { name: /^word/ })
+    const parameters = page.getByRole('treeitem', { name: /^params/ })
+    await word.click()
+    await parameters.locator('.twisty').click()
+    await expect.poll(() => parameters.getAttribute('aria-expanded')).toBe('false')
+    await expect.poll(() => parameters.getAttribute('aria-selected')).toBe('true')
+    expect(await word.count()).toBe(0)
+    const bytes = page.locator('#bytes .ascii .byte')
+    const shown = (await bytes.allTextContents()).join('')
+    await bytes.nth(shown.indexOf('plum')).click()
+    await expect.poll(() => word.getAttribute('aria-selected')).toBe('true')
+    expect(await parameters.getAttribute('aria-expanded')).toBe('true')
+  })
+
   it('jumps from a finding to its bytes', async () => {
     const page = await place.show(sampleCapture().toString(), '&panel=findings')
     await page.getByRole('option', { name: /schema/ }).click()

@@ -6,12 +6,12 @@ export class PageFile {
   #version = ''
   #text = ''
 
-  /** Throws where there are no files. */
+  /** Throws if there is no file system. */
   constructor(file: string | URL, maxBytes: number) {
     const builtin = globalThis.process?.getBuiltinModule
     const fs = builtin?.('node:fs')
     if (builtin === undefined || fs === undefined)
-      throw new Error('this runtime has no files; pass the page as "html"')
+      throw new Error('this runtime has no file system; pass the page as "html"')
     this.path =
       file instanceof URL
         ? builtin('node:url').fileURLToPath(file)

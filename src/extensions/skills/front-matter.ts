@@ -101,7 +101,7 @@ class Reader {
         throw this.#at(key, 'the name of a field must be a text; put it in quotes')
       if (name === '__proto__') throw this.#at(key, 'a field cannot have the name "__proto__"')
       if (Object.hasOwn(fields, name))
-        throw this.#at(key, `the field ${truncateJson(name)} is there twice; remove one`)
+        throw this.#at(key, `the field ${truncateJson(name)} is defined twice; remove one`)
       fields[name] = this.#value(value, depth)
     }
     return fields

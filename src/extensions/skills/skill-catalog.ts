@@ -7,12 +7,12 @@ import { pathKey } from './skill-path.js'
 import { type FoundSkill, type SkillFile, type Snapshot, SkillScan } from './skill-scan.js'
 import { unref } from '../../runtime.js'
 
-/** Milliseconds after which what was found is looked at again, when it is needed: not every change is reported. */
+/** Milliseconds after which a snapshot is refreshed when it is used: file watchers do not report every change. */
 const RECHECK = 5000
-/** Milliseconds from the first report of a change until folders are looked at: there are often several. */
+/** Milliseconds to wait after the first reported change, because changes come in groups. */
 const SETTLE = 50
-/** How much longer than a look at the folders is the pause before the next one. */
-const PAUSE = 4
+/** The pause between two scans, as a multiple of the duration of a scan. */
+const PAUSE_FACTOR = 4
 /** Milliseconds that a file must be unchanged before its digest is kept: file systems have coarse clocks. */
 const QUIET = 2000
 /** Maximum files that are read at the same time. */
@@ -69,7 +69,7 @@ export class SkillCatalog {
   /** Begins to watch the folders. */
   start(observer: CatalogObserver): void {
     this.#observer = observer
-    // One that has begun before does not watch.
+    // A scan that began earlier does not watch the folders: scan again.
     if (this.#refreshing === undefined) this.#refresh()
     else this.#reported()
   }
@@ -85,7 +85,7 @@ export class SkillCatalog {
 
   /** The skills as they are now: looks again if something may have changed. */
   async current(): Promise<Snapshot> {
-    const pause = this.#watch.complete ? RECHECK : PAUSE * this.#checkTime
+    const pause = this.#watch.complete ? RECHECK : PAUSE_FACTOR * this.#checkTime
     if (this.#dirty || Date.now() - this.#checkedAt > pause) this.#refresh()
     await this.#refreshing
     return this.#snapshot
@@ -182,7 +182,7 @@ export class SkillCatalog {
     }
   }
 
-  /** Where folders cannot be watched, they are looked at from time to time. */
+  /** If folders cannot be watched, they are scanned periodically. */
   #poll(): void {
     clearInterval(this.#polling)
     this.#polling = undefined
@@ -211,7 +211,7 @@ export class SkillCatalog {
         this.#timer = undefined
         this.#refresh()
       },
-      SETTLE + PAUSE * this.#checkTime,
+      SETTLE + PAUSE_FACTOR * this.#checkTime,
     )
     unref(this.#timer)
   }

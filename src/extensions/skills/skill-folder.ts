@@ -121,7 +121,7 @@ export class SkillFolder {
     }
   }
 
-  /** Reads a file of at most `maxBytes`. Throws a `FileChangedError` if it is gone, is no file, or changes meanwhile. */
+  /** Reads a file of at most `maxBytes`. Throws a `FileChangedError` if it is gone, is not a file, or changes meanwhile. */
   async read(file: Segments, maxBytes: number): Promise<FileContents> {
     const descriptor = this.#openFile(file)
     try {
@@ -139,7 +139,7 @@ export class SkillFolder {
     }
   }
 
-  /** The same at once. */
+  /** Like `read`, but synchronous. */
   readSync(file: Segments, maxBytes: number): FileContents {
     const descriptor = this.#openFile(file)
     try {
@@ -188,7 +188,7 @@ export class SkillFolder {
   }
 
   #openFile(file: Segments): number {
-    // On Windows, some are undefined: without an effect.
+    // On Windows some are undefined, which counts as 0.
     const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = this.#fs.constants
     const name = file.at(-1) ?? ''
     try {

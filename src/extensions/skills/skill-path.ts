@@ -13,7 +13,7 @@ export function uriOf(path: string): string {
   return SCHEME + path.split('/').map(encodeSegment).join('/')
 }
 
-/** As RFC 3986 has it: `pchar` stays as it is, except for what other parsers encode. */
+/** Percent-encodes everything except the `pchar` of RFC 3986. */
 function encodeSegment(segment: string): string {
   return encodeURIComponent(segment).replaceAll(/%(?:24|26|2B|2C|3A|3B|3D|40)/g, decodeURIComponent)
 }
@@ -29,7 +29,7 @@ export function pathProblem(path: string): string | undefined {
   return undefined
 }
 
-/** By which paths are compared: the host of a URI has no case. */
+/** The key by which paths are compared: the first segment is the host of the URI, which is case-insensitive. */
 export function pathKey(path: string): string {
   const end = path.indexOf('/')
   return end === -1 ? path.toLowerCase() : path.slice(0, end).toLowerCase() + path.slice(end)

@@ -24,10 +24,10 @@ import {
   readTaskOf,
 } from './client-task-state.js'
 
-/** Polls that come this often make a stream superfluous. */
-const SUPERFLUOUS = 500
-/** Milliseconds between two polls while there is a stream, in case that it says nothing. */
-const SAFETY = 30_000
+/** With a shorter poll interval (milliseconds), no stream is opened. */
+const MIN_STREAM_INTERVAL = 500
+/** Minimum milliseconds between polls while a stream is open, in case a notification is lost. */
+const STREAM_POLL_INTERVAL = 30_000
 /** Attempts of a request that gets no response, and the milliseconds between them. */
 const ATTEMPTS = 8
 const FIRST_PAUSE = 250
@@ -69,7 +69,7 @@ interface SeenTask extends ReceivedTask {
   readonly polled: boolean
 }
 
-/** The states of one task: from notifications where the server sends them, otherwise from polls. */
+/** The states of one task, from notifications if the server sends them, otherwise from polling. */
 export class TaskWatch {
   readonly taskId: string
   readonly #options: WatchOptions
@@ -113,8 +113,8 @@ export class TaskWatch {
   /** The next state, after at most so many milliseconds. */
   async next(atMost: number): Promise<SeenTask> {
     const interval = pollInterval(this.#last)
-    if (this.#listening === 'not yet' && interval >= SUPERFLUOUS) void this.#listen()
-    const pause = this.#listening === 'yes' ? Math.max(interval, SAFETY) : interval
+    if (this.#listening === 'not yet' && interval >= MIN_STREAM_INTERVAL) void this.#listen()
+    const pause = this.#listening === 'yes' ? Math.max(interval, STREAM_POLL_INTERVAL) : interval
     if (this.#notified === undefined && !this.#pollNow) await this.#sleep(Math.min(pause, atMost))
     const { signal } = this.#options
     signal.throwIfAborted()
@@ -136,14 +136,14 @@ export class TaskWatch {
     }
   }
 
-  /** Sends a request about the task; again where there is no response, as while the server is restarted. */
+  /** Sends a request about the task. Retries after errors that may pass, for example while the server restarts. */
   async request(method: string, params: Params = {}): Promise<Params> {
     const { signal, request } = this.#options
     for (let attempt = 1; ; attempt++) {
       try {
         return await request(method, { taskId: this.taskId, ...params }, { signal })
       } catch (error) {
-        if (signal.aborted || attempt === ATTEMPTS || !mayPass(error)) throw error
+        if (signal.aborted || attempt === ATTEMPTS || !isTransient(error)) throw error
         // The next one waits for a new connection, if there will be one.
         if (error instanceof ChannelClosedError) continue
       }
@@ -161,27 +161,27 @@ export class TaskWatch {
     try {
       const subscription = await connection.listen('taskIds', [this.taskId], {
         signal,
-        onMissed: () => this.#streams('yes'),
-        onInterrupted: () => this.#streams('no'),
+        onMissed: () => this.#streamChanged('yes'),
+        onInterrupted: () => this.#streamChanged('no'),
       })
       watched.notifies = true
       if (signal.aborted) return await subscription.unsubscribe()
       this.#subscription = subscription
-      this.#streams('yes')
+      this.#streamChanged('yes')
     } catch (error) {
       if (!signal.aborted && isRefusal(error)) watched.notifies ??= false
       this.#listening = 'no'
     }
   }
 
-  /** A poll says that the connection is closed. */
+  /** The connection was closed: polls at once, which rejects with the reason. */
   readonly #closed = (): void => {
     this.#pollNow = true
     this.#wake()
   }
 
   /** The stream begins or ends: the state may have changed meanwhile. */
-  #streams(listening: 'yes' | 'no'): void {
+  #streamChanged(listening: 'yes' | 'no'): void {
     this.#listening = listening
     this.#pollNow = true
     this.#wake()
@@ -204,8 +204,8 @@ export class TaskWatch {
   }
 }
 
-/** Whether the error may not come again. */
-function mayPass(error: unknown): boolean {
+/** Whether a retry may succeed. */
+function isTransient(error: unknown): boolean {
   if (error instanceof RpcError) return error.code === INTERNAL_ERROR
   if (!(error instanceof RequestFailedError)) return isLost(error)
   const { code, status = 0 } = error

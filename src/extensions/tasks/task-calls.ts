@@ -93,7 +93,7 @@ export class TaskCalls {
     if (options.after > 0 && this.#options.workers) {
       const plain = environment()
       plain.attach(call, asking)
-      return await this.#callWithPatience(toolCall, options, { run, environment: plain, create })
+      return await this.#callThenTask(toolCall, options, { run, environment: plain, create })
     }
     const started = this.#options.workers && this.#runner.room > 0
     const created = await this.#runner.reserve(() => create(asking.recorded, started))
@@ -114,7 +114,7 @@ export class TaskCalls {
   }
 
   /** Runs the handler for the request; it becomes a task if it takes long. */
-  async #callWithPatience(
+  async #callThenTask(
     { call }: ToolCall,
     { after }: ToolTask,
     {

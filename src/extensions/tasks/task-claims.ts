@@ -220,7 +220,7 @@ export class TaskClaims {
     let begun = false
     const changed = await this.#runner.writes.until(() =>
       this.#options.records.change(name, (state, current) => {
-        // The store has failed after it had stored that.
+        // An earlier attempt was stored although the store reported a failure.
         begun = state.run === run
         if (begun || isTerminal(state) || this.#runner.stopped) return undefined
         begun = current === version

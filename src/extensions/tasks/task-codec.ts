@@ -12,7 +12,7 @@ interface Written extends TaskState {
 export const UNREADABLE =
   'The stored task cannot be opened: it was not sealed with one of the "state.keys" of this server'
 
-/** How tasks are written to a store: as JSON, and sealed where there is a cipher. Then what is not sealed is not read either. */
+/** Encodes tasks for a store, as JSON. With a cipher, their contents are encrypted, and contents that are not are not read. */
 export class TaskCodec {
   readonly #cipher: Cipher | undefined
 
@@ -61,7 +61,7 @@ export class TaskCodec {
   }
 
   #readEntry(name: string, text: string): string | undefined | Promise<string | undefined> {
-    // JSON begins with a brace, which is no character of a sealed text.
+    // JSON begins with a brace, which is not a character of a sealed text.
     if (this.#cipher === undefined) return text.startsWith('{') ? text : undefined
     return this.#cipher.decrypt(text, purposeOf(name, 'entry'), text.length)
   }

@@ -17,7 +17,7 @@ import { TaskRunner } from './task-runner.js'
 
 /** Milliseconds after which a store that could not be opened is opened again, when it is needed. */
 const AGAIN = 1000
-/** At most this part of the time is spent on opening it in vain. */
+/** Maximum fraction of the time that is spent on failed attempts to open it. */
 const SHARE = 1 / 20
 
 /** Milliseconds for a store to give up its claims, and to close. */
@@ -98,7 +98,7 @@ export class TaskEngine {
       return false
     }
     this.problem = undefined
-    const message = 'The store of tasks can be used now: this process has tasks'
+    const message = 'The task store was opened; tasks are enabled'
     this.#report({ level: 'info', message })
     // Tools that need tasks are listed from now on.
     server.tools.changed()
@@ -171,7 +171,7 @@ export class TaskEngine {
     const { store } = this.records
     if (store.receiveCommands === undefined) return ignore
     try {
-      const end = store.receiveCommands((command) => void this.#obey(runner, command))
+      const end = store.receiveCommands((command) => void this.#runCommand(runner, command))
       return endOf(end, 'receiveCommands')
     } catch (error) {
       const message = 'Commands of operators cannot be received'
@@ -185,13 +185,14 @@ export class TaskEngine {
     this.#openAgain = Date.now() + AGAIN
     this.#report({
       level: 'error',
-      message: 'There are no tasks, because their store cannot be used; it is tried again',
+      message:
+        'Tasks are disabled: the task store could not be opened. Opening it is retried when tasks are used',
       error,
     })
   }
 
-  /** Does what an operator has asked for. */
-  async #obey(runner: TaskRunner, { command, name }: TaskCommand): Promise<void> {
+  /** Runs a command of an operator. */
+  async #runCommand(runner: TaskRunner, { command, name }: TaskCommand): Promise<void> {
     try {
       if (command === 'cancel') await runner.cancel(name, 'Cancelled by the operator of the server')
       else await runner.restart(name, 'The operator of the server has started the task again')

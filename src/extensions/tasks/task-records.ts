@@ -118,7 +118,7 @@ export class TaskRecords {
   }
 }
 
-/** What a method of a store has returned to end something; its type does not hold in JavaScript. */
+/** Checks the unsubscribe function that a store returned: one written in JavaScript may return something else. */
 export function endOf(returned: unknown, method: string): () => void {
   if (typeof returned === 'function') return () => callHook(() => returned() as unknown, ignore)
   callHook(() => returned, ignore)

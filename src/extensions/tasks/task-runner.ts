@@ -116,7 +116,7 @@ export class TaskRunner {
     this.#runs.get(name)?.abort(withCode('CANCELLED', new Error('The task was cancelled')))
   }
 
-  /** Runs a task again that is running, with its recorded steps. Returns false if it is not. */
+  /** Runs a running or queued task again, with its recorded steps. Returns false if it was not changed: it has ended, waits for input or is unknown, or there is no room. */
   async restart(name: string, statusMessage: string): Promise<boolean> {
     const changed = await this.#records.change(name, (state) =>
       isTerminal(state) || state.status === 'input_required'
@@ -160,7 +160,7 @@ export class TaskRunner {
       const changed = await this.writes.until(
         () =>
           this.#records.change(name, (state) => {
-            // The store has failed after it had stored that.
+            // An earlier attempt was stored although the store reported a failure.
             stored = state.appended === appended
             if (stored || !isRunBy(state, attempt)) return undefined
             const change = next(state)

@@ -80,7 +80,7 @@ export class TaskSlots {
     const now = performance.now()
     if (now - this.#reported < REPORT_INTERVAL) return
     this.#reported = now
-    const message = `${this.#detached.size} handlers still run although their tasks have ended (at most ${this.#count}, or ${this.#budget.max} bytes of them, do not count as running): until some of them return, fewer tasks are run; let tools stop when call.signal fires`
+    const message = `${this.#detached.size} handlers are still running although their tasks have ended, so fewer tasks run until they return (limit: ${this.#count} handlers or ${this.#budget.max} bytes); stop the work of a tool when call.signal is aborted`
     this.#report({ level: 'warning', message })
   }
 }

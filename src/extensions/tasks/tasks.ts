@@ -119,7 +119,7 @@ async function listen(
 function unavailable(): RpcError {
   return new RpcError(
     INTERNAL_ERROR,
-    'This tool needs tasks, which this process does not have: another process uses their store, or the store has failed; the log of the server says which',
+    'This tool requires tasks, but the task store is not available: another process is using it, or it has failed. See the log of the server',
   )
 }
 

@@ -34,7 +34,7 @@ export class WriteRetries {
     signal: AbortSignal = this.#stopping,
   ): Promise<Value> {
     throwLoss(error)
-    const message = 'A task could not be stored; it is tried again'
+    const message = 'A task could not be stored; the write is retried'
     this.#report({ level: 'error', message, error: error.cause ?? error })
     for (let wait = FIRST; ; wait = Math.min(2 * wait, SLOWEST)) {
       const last = signal.aborted || this.#stopping.aborted

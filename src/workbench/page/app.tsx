@@ -227,7 +227,7 @@ function Footer() {
         </button>
       ) : undefined}
       <span class="wide-only muted">
-        Press <kbd>?</kbd> for the keyboard
+        Press <kbd>?</kbd> for keyboard shortcuts
       </span>
     </footer>
   )

@@ -14,7 +14,7 @@ export function DetailView() {
   if (shown === undefined)
     return (
       <p class="hint">
-        Select a message to see its fields and its bytes. Press <kbd>?</kbd> for the keyboard.
+        Select a message to see its fields and its bytes. Press <kbd>?</kbd> for keyboard shortcuts.
       </p>
     )
   const { row } = shown
@@ -75,7 +75,7 @@ async function copy({ bytes }: FrameDetail): Promise<void> {
     await navigator.clipboard.writeText(new TextDecoder().decode(bytes).replace(/\r?\n$/, ''))
     announce('Copied')
   } catch {
-    announce('The browser does not allow to copy')
+    announce('The browser does not allow copying')
   }
 }
 

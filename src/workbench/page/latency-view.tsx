@@ -187,7 +187,7 @@ function plotOf(element: HTMLElement, row: LatencyRow, shown: LatencyPoints): uP
     },
     [
       seconds,
-      // A logarithm of nothing cannot be drawn.
+      // The scale is logarithmic: 0 cannot be drawn.
       Array.from(shown.duration, (ns) => Math.max(ns, 1000)),
       level(row.p50),
       level(row.p95),

@@ -211,7 +211,7 @@ function waitingRow(id: string, position: number): JSX.Element {
   )
 }
 
-/** Where there is little room, the hour is left out. */
+/** If there is little room, the hour is left out. */
 function Time({ row: { ns } }: { row: RowSummary }) {
   if (times.value === 'since') return <>{sinceText(ns)}</>
   const clock = clockText(capture.value.startedAt + ns / 1e6)

@@ -51,7 +51,7 @@ export function SessionView() {
           <dd>
             {hasExited
               ? 'The server has exited.'
-              : 'No end: it is still being written, or its writer was killed.'}
+              : 'Incomplete: it is still being written, or its writer was killed.'}
           </dd>
           {unreadable > 0 ? (
             <>

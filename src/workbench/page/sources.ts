@@ -34,16 +34,16 @@ interface Answer {
 
 /** The capture of the program that serves the page. */
 export class ServedCapture implements CaptureFile {
-  readonly #place: Place
+  readonly #client: CaptureClient
   #answer: Answer
 
-  private constructor(place: Place, answer: Answer) {
-    this.#place = place
+  private constructor(client: CaptureClient, answer: Answer) {
+    this.#client = client
     this.#answer = answer
   }
 
-  static async open(place: Place): Promise<ServedCapture> {
-    return new ServedCapture(place, await place.state(''))
+  static async open(client: CaptureClient): Promise<ServedCapture> {
+    return new ServedCapture(client, await client.state(''))
   }
 
   get name(): string {
@@ -59,7 +59,7 @@ export class ServedCapture implements CaptureFile {
 
   async read(start: number, end: number): Promise<Uint8Array> {
     if (start >= end) return new Uint8Array(0)
-    const response = await this.#place.bytes(this.#answer.id, start, end)
+    const response = await this.#client.bytes(this.#answer.id, start, end)
     return new Uint8Array(await response.arrayBuffer())
   }
 
@@ -68,7 +68,7 @@ export class ServedCapture implements CaptureFile {
     for (;;) {
       const { id, size, follow } = this.#answer
       if (size > position) {
-        const { body } = await this.#place.bytes(id, position, size)
+        const { body } = await this.#client.bytes(id, position, size)
         for await (const piece of chunksOf(body)) {
           position += piece.length
           yield piece
@@ -77,7 +77,7 @@ export class ServedCapture implements CaptureFile {
       if (!follow) return
       // Everything is read for now.
       yield new Uint8Array(0)
-      const next = await this.#place.state(`?id=${id}&after=${position}`)
+      const next = await this.#client.state(`?id=${id}&after=${position}`)
       this.isReplaced = next.id !== id
       if (this.isReplaced) return
       this.#answer = next
@@ -85,8 +85,8 @@ export class ServedCapture implements CaptureFile {
   }
 }
 
-/** Where the program is, and the token for it. */
-export class Place {
+/** Requests captures from the program that serves the page. */
+export class CaptureClient {
   readonly #origin: string
   readonly #token: string
 
@@ -111,7 +111,9 @@ export class Place {
         headers: { ...headers, Authorization: `Bearer ${this.#token}` },
       })
     } catch {
-      throw new Error('ccmcp has ended: what was read stays, and a dropped file can be opened')
+      throw new Error(
+        'ccmcp has ended: what was read is still shown; run it again, or open the file',
+      )
     }
     if (response.status === 401)
       throw new Error(

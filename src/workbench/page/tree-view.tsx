@@ -50,6 +50,8 @@ function Values({ shown, tree }: { shown: FrameDetail; tree: Tree }) {
     const next = open.slice()
     next[which] = isOpen ? 1 : 0
     setChosen({ index, expanded: next })
+    // The selected value would be hidden: its ancestor is selected instead.
+    if (!isOpen && node !== undefined && ancestorsOf(tree, node).includes(which)) selectNode(which)
   }
   const onKey = (event: KeyboardEvent) => {
     if (node === undefined) return
@@ -93,7 +95,7 @@ function Values({ shown, tree }: { shown: FrameDetail; tree: Tree }) {
   )
 }
 
-/** Ancestors of a selected value are expanded, unless it is hidden by the user's own choice afterwards. */
+/** Also expands the ancestors of the selected value. */
 function withAncestors(tree: Tree, expanded: Uint8Array, node: number | undefined): Uint8Array {
   const closed =
     node === undefined ? [] : ancestorsOf(tree, node).filter((each) => expanded[each] !== 1)

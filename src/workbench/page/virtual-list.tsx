@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 const MAX_HEIGHT = 8_000_000
 /** Rows that are rendered above and below the visible ones. */
 const OVERSCAN = 4
-/** Rows whose place is counted from the same one: the others do not move while they are scrolled. */
+/** Rows are positioned relative to the first row of their block, so that their styles do not change during scrolling. */
 const BLOCK = 1000
 
 interface Properties {
@@ -194,7 +194,7 @@ export function VirtualList(properties: Properties) {
 function useKeys(first: number, size: number): (position: number) => number {
   const state = useRef({ first, origin: 0 })
   const { current } = state
-  // Where all rows are new, each element stays where it is.
+  // If all rows are new, each element stays where it is.
   if (Math.abs(first - current.first) >= size) current.origin += first - current.first
   current.first = first
   const { origin } = current

@@ -1,17 +1,17 @@
 import { type CaptureApi, CaptureService } from '../model/capture-service.js'
 import type { Opened, ToPage, ToWorker } from './messages.js'
-import { DroppedCapture, Place, ServedCapture } from './sources.js'
+import { CaptureClient, DroppedCapture, ServedCapture } from './sources.js'
 
 /** Runs in a worker: reads captures and answers the page. */
 
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker has no origin to name
 const post = (message: ToPage) => self.postMessage(message)
 
-/** Resolves after the messages that have arrived. Unlike a timer, it has no minimum delay. */
 const { port1, port2 } = new MessageChannel()
 const waiting: (() => void)[] = []
 port1.addEventListener('message', () => waiting.shift()?.())
 port1.start()
+/** Resolves after the messages that have already arrived. Unlike a timer, it has no minimum delay. */
 const pause = () =>
   new Promise<void>((resolve) => {
     waiting.push(resolve)
@@ -20,15 +20,15 @@ const pause = () =>
 
 const service = new CaptureService((state) => post({ type: 'state', state }), pause)
 
-/** Only the last one that was opened is shown. */
+/** The number of captures opened so far: only the last one is shown. */
 let opens = 0
 
 async function open(opened: Opened): Promise<void> {
   const mine = ++opens
   if (opened.type === 'file') return await service.load(new DroppedCapture(opened.file))
-  const place = new Place(opened.origin, opened.token)
+  const client = new CaptureClient(opened.origin, opened.token)
   for (;;) {
-    const capture = await ServedCapture.open(place)
+    const capture = await ServedCapture.open(client)
     if (mine !== opens) return
     await service.load(capture)
     if (mine !== opens || !capture.isReplaced) return

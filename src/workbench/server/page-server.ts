@@ -16,8 +16,8 @@ const MAX_CONNECTIONS = 32
 const MAX_HEADER_BYTES = 8 * 1024
 /** Milliseconds for the head of a request. */
 const HEAD_TIMEOUT = 10_000
-/** Milliseconds that a question for news waits, and between looks at the file. */
-const NEWS_TIMEOUT = 20_000
+/** Maximum milliseconds that a request waits for news, and the milliseconds between checks of the file. */
+const LONG_POLL_TIMEOUT = 20_000
 const POLL = 100
 const READ_BYTES = 256 * 1024
 
@@ -124,7 +124,7 @@ export class PageServer {
     const gone = new AbortController()
     response.once('close', () => gone.abort())
     const signal = AbortSignal.any([this.#closed.signal, gone.signal])
-    const until = Date.now() + (this.#follow ? NEWS_TIMEOUT : 0)
+    const until = Date.now() + (this.#follow ? LONG_POLL_TIMEOUT : 0)
     for (;;) {
       if (this.#follow) capture.refresh()
       const isNew = capture.id !== seen.id || capture.size !== seen.size
