@@ -196,7 +196,7 @@ describe('a tool that may be called as a task', () => {
       })
       const { two } = await call.ask({ two: form({ message: '2?', schema: NAME }) })
       return `${one.name} ${two.name}`
-    })
+    }, 60_000)
     const server = serverOf([job])
     const client = clientOf(server)
     const asked = await client.call('job')
@@ -234,7 +234,7 @@ describe('a tool that may be called as a task', () => {
       const { one } = await call.ask({ one: form({ message: '1?', schema: NAME }) })
       const { two } = await call.ask({ two: form({ message: '2?', schema: NAME }) })
       return `${one.name} ${two.name}`
-    })
+    }, 60_000)
     const server = serverOf([job])
     const client = clientOf(server)
     const { requestState } = await client.call('job')
