@@ -11,7 +11,7 @@ async function names(client: Client, options?: Parameters<Client['tools']>[0]): 
   return found
 }
 
-const hint = { ttlMs: 1000, cacheScope: 'private' }
+const hint = { ttlMs: 3_600_000, cacheScope: 'private' }
 const item = (name: string) => ({ name, inputSchema: { type: 'object' } })
 
 /** Lists the tools of `pages`, each page with the given hint. */
@@ -40,7 +40,7 @@ function paged(pages: string[][], hints: object = hint, revision = '2026-07-28')
 describe('a list with ttlMs', () => {
   it('is cached until it is stale, page by page', () =>
     onStillClock(async (pass) => {
-      const server = paged([['a'], ['b']])
+      const server = paged([['a'], ['b']], { ...hint, ttlMs: 1000 })
       await using client = await connect(server)
       expect(await names(client)).toEqual(['a', 'b'])
       await pass(999)

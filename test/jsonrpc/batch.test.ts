@@ -91,7 +91,7 @@ describe('responses that wait for the rest of their batch', () => {
       return method === 'large' ? 'x'.repeat(33_500) : 'short'
     }, 100_000)
     receive(batch(...numbered(5), request('short', 'short'), request('last')))
-    await vi.waitFor(() => expect(pending.used).toBe(0))
+    await expect.poll(() => pending.used).toBe(0)
     const [answer] = answers()
     expect(ids(answer)).toEqual([0, 1, 2, 3, 4, 'short', 'last'])
     // A short one takes no more memory than an error; the last one does not wait.

@@ -97,7 +97,7 @@ describe('the cache of a client', () => {
     proves('caching.private')
     let count = 0
     const server = new ScriptedServer(modern, {
-      respond: () => ({ ...toolsOf(`for-${++count}`), ttlMs: 1000, cacheScope: 'private' }),
+      respond: () => ({ ...toolsOf(`for-${++count}`), ttlMs: 3_600_000, cacheScope: 'private' }),
     })
     const one = await server.connect()
     expect(await namesOf(one.tools())).toEqual(['for-1'])

@@ -21,6 +21,7 @@ async function start(revision: string) {
   let log = ''
   const target = stdio(process.execPath, [script, file, revision], {
     stderr: (text) => (log += text),
+    exitTimeout: 60_000,
   })
   const client = await connect(target, { revision })
   closing.push(async () => {

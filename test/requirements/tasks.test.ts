@@ -9,6 +9,7 @@ import { JournalTaskStore } from '../../src/journal.js'
 import { type TasksOptions, clientTasks, tasks } from '../../src/tasks.js'
 import { onStillClock } from '../clock.js'
 import { RawClient, TASKS, accept } from '../extensions/raw-client.js'
+import { until } from '../extensions/task-server.js'
 import { extensionNames } from '../official/schema-validator.js'
 import { proves } from './proves.js'
 import { tasks as rows } from './rows/tasks.js'
@@ -37,8 +38,7 @@ class Waiting {
     })
 
   async begun(): Promise<Call> {
-    for (let turn = 0; turn < 10_000 && this.calls.length === 0; turn++)
-      await new Promise((resolve) => setImmediate(resolve))
+    await until(() => this.calls.length > 0)
     return this.calls[0] as Call // it has begun
   }
 
@@ -212,9 +212,9 @@ describe('a new task', () => {
     const ids = await Promise.all(Array.from({ length: 200 }, () => client.create('echo')))
     expect(new Set(ids).size).toBe(200)
     for (const id of ids) expect(id).toMatch(/^[\w-]{22,}$/)
-    // Each position has most of the 64 characters; a counter or a time would not.
+    // Each position has many of the 64 characters, the first one of 32; a counter or a time would not.
     for (let place = 0; place < 21; place++)
-      expect(new Set(ids.map((id) => id[place])).size).toBeGreaterThan(30)
+      expect(new Set(ids.map((id) => id[place])).size).toBeGreaterThan(20)
   })
 })
 

@@ -634,7 +634,7 @@ describe('formats are annotations', () => {
 
 describe('patterns', () => {
   /** Only exponential time takes longer. */
-  const SOON = 2000
+  const SOON = 60_000
   const timed = (schema: JsonSchema, value: unknown): [boolean, number] => {
     const start = performance.now()
     const valid = issuesOf(schema, value).length === 0

@@ -684,7 +684,7 @@ describe('a raw shape', () => {
   })
 })
 
-describe('for the compiler', { timeout: 60_000 }, () => {
+describe('for the compiler', { timeout: 600_000 }, () => {
   it('this file has no errors', () => {
     expect(compile({ files: [fileURLToPath(import.meta.url)] })).toEqual({ output: '', status: 0 })
   })

@@ -543,25 +543,29 @@ describe('a step', () => {
     },
   )
 
-  it.each(ALL_FORMS)('gets an aborted signal after the timeout: %s', async (revision) => {
-    const told: unknown[] = []
-    const server = serverOf(
-      async (call) => {
-        await call.ask({ who: name() })
-        return await call.step('slow', async (signal) => {
-          await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
-          told.push(signal.reason)
-          return 1
-        })
-      },
-      // Long enough for a slow machine to reach the step.
-      { timeout: 1000 },
-    )
-    expect(text(await callIt(server, revision, { elicit: () => ada }))).toContain(
-      'did not finish within 1000 ms',
-    )
-    await expect.poll(() => told).toHaveLength(1)
-  })
+  it.each(ALL_FORMS)('gets an aborted signal after the timeout: %s', (revision) =>
+    onStillClock(async (pass) => {
+      const told: unknown[] = []
+      const begun: AbortSignal[] = []
+      const server = serverOf(
+        async (call) => {
+          await call.ask({ who: name() })
+          return await call.step('slow', async (signal) => {
+            begun.push(signal)
+            await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+            told.push(signal.reason)
+            return 1
+          })
+        },
+        { timeout: 30_000 },
+      )
+      const called = callIt(server, revision, { elicit: () => ada })
+      for (let turns = 0; turns < 20_000 && begun.length === 0; turns++) await pass(1)
+      await pass(30_000)
+      expect(text(await called)).toContain('did not finish within 30000 ms')
+      await expect.poll(() => told).toHaveLength(1)
+    }),
+  )
 })
 
 const MODEL = {
@@ -630,10 +634,11 @@ describe('async validation of an answer that never settles', () => {
       Promise.all([call.ask({ slow: form({ message: '?', schema }) }), call.ask({ who: name() })]),
     )
     const { send, cancel } = open(server)
-    void send({ inputResponses: { slow: ada } })
-    await turn()
     const timers = vi.spyOn(globalThis, 'setTimeout')
     try {
+      void send({ inputResponses: { slow: ada } })
+      // The other question is asked: from now on, the call waits for the validation only.
+      await expect.poll(() => timers.mock.calls.length).toBeGreaterThan(0)
       for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve))
       cancel(1)
       for (let turns = 0; turns < 5; turns++) await turn()

@@ -1099,6 +1099,8 @@ describe('a suspended call', () => {
         isError: true,
         content: [{ text: 'it did not finish within 20 ms and was stopped' }],
       })
+      // Its handler has ended: the next call need not wait for it.
+      await expect.poll(() => ended.length).toBe(time + 1)
     }
     await expect
       .poll(() => ended.map(String))
