@@ -14,7 +14,7 @@ import { type RecordedBytes, encodeBytes, encodedSize } from './chunk-encoder.js
 
 /** Bytes that wait for the disk; beyond that, they are dropped from the capture. */
 const MAX_WAITING = 32 * 1024 * 1024
-/** An event of HTTP counts as so many bytes, and those of its headers. */
+/** Bytes that an HTTP event counts for, in addition to those of its headers. */
 const EVENT_BYTES = 1024
 /** Milliseconds to collect records for one write, and the bytes that are written at once. */
 const FLUSH_DELAY = 20
@@ -53,7 +53,7 @@ export class CaptureFile {
   #queue: Entry[] = []
   /** The bytes of memory that each of the queue counts for. Events that are not limited are few, and count for nothing. */
   #weights: number[] = []
-  /** What is encoded and not yet written: the first bytes of `#batch`, and what they count for. */
+  /** Encoded records that are not yet being written: the first `#filled` bytes of `#batch`. They count for `#encoded` bytes of `#waiting`. */
   #batch = Buffer.alloc(0)
   #filled = 0
   #encoded = 0
@@ -172,7 +172,7 @@ export class CaptureFile {
     setImmediate(() => {
       this.#isSliceDue = false
       this.#encode()
-      // The batch is full.
+      // If entries are left, the batch is full.
       if (this.#queue.length > 0) this.#flush()
     })
   }
@@ -194,7 +194,7 @@ export class CaptureFile {
     const weight = this.#encoded
     const used = this.#batch
     this.#batch = this.#spare
-    // One that was made for a large message is not kept.
+    // A buffer that was allocated for a large record is not kept.
     this.#spare = used.length > BATCH_BYTES ? Buffer.alloc(0) : used
     this.#filled = 0
     this.#encoded = 0

@@ -12,7 +12,7 @@ interface Written extends TaskState {
 export const UNREADABLE =
   'The stored task cannot be opened: it was not sealed with one of the "state.keys" of this server'
 
-/** Encodes tasks for a store, as JSON. With a cipher, their contents are encrypted, and contents that are not are not read. */
+/** Encodes tasks for a store, as JSON. With a cipher, their contents are encrypted; unencrypted contents are not read. */
 export class TaskCodec {
   readonly #cipher: Cipher | undefined
 
