@@ -32,7 +32,7 @@ export function createEndpoint(
   const server = checkServer(defined)
   const { auth, keepAlive = KEEP_ALIVE, retryInterval = 1000, sessionIdPrefix, log } = options
   const limits = withDefaults(options.limits ?? {})
-  const twoEndpoint = legacySsePaths(options.legacySse, path)
+  const legacySse = legacySsePaths(options.legacySse, path)
   const bus = options.changes ?? options.stores?.changes ?? server.bus
   checkAuthorization(auth)
   if (bus !== undefined) checkBus(bus)
@@ -49,7 +49,7 @@ export function createEndpoint(
     closed: () => release?.(),
     methods: server.methods,
     path,
-    twoEndpoint,
+    legacySse,
     addresses,
     hosts: options.hosts,
     origins: options.origins,

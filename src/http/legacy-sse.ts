@@ -1,12 +1,12 @@
 import { checkNames } from '../schema/names.js'
-import type { TwoEndpointPaths } from '../transports/http/two-endpoint/router.js'
+import type { LegacySsePaths } from '../transports/http/legacy-sse/router.js'
 import { type HttpOptions, LEGACY_SSE_NAMES, type LegacySseOptions } from './options.js'
 
 /** The paths of HTTP+SSE; undefined if it is off. `endpoint` is the path of Streamable HTTP. */
 export function legacySsePaths(
   legacySse: HttpOptions['legacySse'],
   endpoint: string | undefined,
-): TwoEndpointPaths | undefined {
+): LegacySsePaths | undefined {
   if (legacySse === undefined || legacySse === false) return undefined
   if (legacySse !== true) check(legacySse)
   const { path = '/sse', messagesPath = '/messages' } = legacySse === true ? {} : legacySse

@@ -169,8 +169,8 @@ describe('server/discover', () => {
 })
 
 describe('HTTP+SSE', () => {
-  /** A server of the two-endpoint transport: `post` responds to a POST of the SSE endpoint itself. */
-  const twoEndpoints = (
+  /** A server of the HTTP+SSE transport: `post` responds to a POST of the SSE endpoint itself. */
+  const legacySse = (
     post: (response: ServerResponse) => void,
     first = 'event: endpoint\ndata: /messages\n\n',
   ) => {
@@ -201,7 +201,7 @@ describe('HTTP+SSE', () => {
       (response: ServerResponse) => failing(response, 400, -32600),
     ],
   ])('is used if initialize is refused with %s', async (_, post) => {
-    const { url, received } = await twoEndpoints(post)
+    const { url, received } = await legacySse(post)
     const client = await open(http(url, { headers: { 'X-Extra': '1' } }))
     expect([client.revision, client.server?.name]).toEqual(['2024-11-05', 'old'])
     await client.request('ping')
@@ -220,7 +220,7 @@ describe('HTTP+SSE', () => {
     ['is not "endpoint"', 'event: message\ndata: {}\n\n', 'must be "endpoint"'],
     ['names another origin', 'event: endpoint\ndata: https://a.test/\n\n', 'https://a.test'],
   ])('is not used if the first event %s', async (_, first, reason) => {
-    const { url } = await twoEndpoints((response) => void response.writeHead(404).end(), first)
+    const { url } = await legacySse((response) => void response.writeHead(404).end(), first)
     const failed: unknown = await connect(http(url)).catch((error: unknown) => error)
     expect(failed).toBeInstanceOf(ConnectionError)
     expect((failed as Error).message).toContain('HTTP 404; HTTP+SSE failed too: ')

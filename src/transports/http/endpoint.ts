@@ -36,13 +36,13 @@ import {
   checkRequestMeta,
   checkRoutingHeaders,
 } from './stateless-request.js'
-import { type TwoEndpointPaths, TwoEndpointRouter } from './two-endpoint/router.js'
+import { type LegacySsePaths, LegacySseRouter } from './legacy-sse/router.js'
 
 export interface EndpointOptions extends GuardOptions, SessionRouterOptions, OpenResponsesOptions {
   /** The path of the endpoint; every path if it is undefined. */
   path?: string | undefined
   /** The paths of HTTP+SSE, the transport before Streamable HTTP, if it is served. */
-  twoEndpoint?: TwoEndpointPaths | undefined
+  legacySse?: LegacySsePaths | undefined
   /** The parameters of a tool that are repeated in headers, as far as the caller may see the tool. */
   headerParameters(
     tool: string,
@@ -65,7 +65,7 @@ export class Endpoint {
   readonly #guards: Guards
   readonly #openResponses: OpenResponses
   readonly #sessionRouter: SessionRouter
-  readonly #twoEndpoint: TwoEndpointRouter | undefined
+  readonly #legacySse: LegacySseRouter | undefined
   readonly #stateless = new Set<StatelessExchange>()
   readonly #incompleteBodies: Budget
   #closing = false
@@ -82,10 +82,10 @@ export class Endpoint {
       full: this.#full,
       challenge: this.#challenge,
     }
-    const others = () => this.#twoEndpoint?.size ?? 0
+    const others = () => this.#legacySse?.size ?? 0
     this.#sessionRouter = new SessionRouter(options, responder, this.#openResponses, others)
-    if (options.twoEndpoint !== undefined)
-      this.#twoEndpoint = new TwoEndpointRouter(options.twoEndpoint, {
+    if (options.legacySse !== undefined)
+      this.#legacySse = new LegacySseRouter(options.legacySse, {
         ...options,
         openResponses: this.#openResponses,
         responder,
@@ -97,7 +97,7 @@ export class Endpoint {
 
   /** Number of sessions in this process. */
   get sessions(): number {
-    return this.#sessionRouter.size + (this.#twoEndpoint?.size ?? 0)
+    return this.#sessionRouter.size + (this.#legacySse?.size ?? 0)
   }
 
   /** Whether other processes pass requests on to this one. */
@@ -117,7 +117,7 @@ export class Endpoint {
 
   #isOwn(path: string): boolean {
     const { path: own = path } = this.#options
-    return path === own || path === `${own}/` || this.#twoEndpoint?.serves(path) === true
+    return path === own || path === `${own}/` || this.#legacySse?.serves(path) === true
   }
 
   /** Writes to the log. */
@@ -146,7 +146,7 @@ export class Endpoint {
     await Promise.all([
       ...stateless,
       this.#sessionRouter.close(deadline),
-      this.#twoEndpoint?.close(deadline),
+      this.#legacySse?.close(deadline),
     ])
     await this.#options.closed?.()
   }
@@ -233,7 +233,7 @@ export class Endpoint {
 
   #handleAdmitted(request: AdmittedRequest): void {
     const { context, headers } = request
-    if (this.#twoEndpoint?.serves(context.path) === true) return this.#twoEndpoint.handle(request)
+    if (this.#legacySse?.serves(context.path) === true) return this.#legacySse.handle(request)
     switch (context.method) {
       case 'POST':
         return this.#post(request)

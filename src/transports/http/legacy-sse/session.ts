@@ -7,10 +7,10 @@ import { initializeOf } from '../session-state.js'
 import { initializeBytes } from '../session.js'
 import { sessionNameOf } from '../session-id.js'
 import { SseStream } from '../sse-stream.js'
-import { type PostedMessage, type StreamPort, TwoEndpointExchange } from './exchange.js'
+import { LegacySseExchange, type PostedMessage, type StreamPort } from './exchange.js'
 import { unref } from '../../../runtime.js'
 
-export interface TwoEndpointSettings {
+export interface LegacySseSettings {
   openResponses: OpenResponses
   /** Maximum unsent bytes of the stream. */
   maxUnsentBytes: number
@@ -20,7 +20,7 @@ export interface TwoEndpointSettings {
   pending: Budget
   retained: Budget
   /** Called when the stream has ended, and the session with it. */
-  ended(session: TwoEndpointSession): void
+  ended(session: LegacySseSession): void
 }
 
 /** Memory of a session with its stream, before `initialize`: objects, buffers of the connection. */
@@ -31,17 +31,17 @@ export const SESSION_BYTES = 12 * 1024
  * sent to the client.
  * https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse
  */
-export class TwoEndpointSession implements Channel, StreamPort {
+export class LegacySseSession implements Channel, StreamPort {
   readonly id: string
   /** The principal that has opened the stream; no other may use it. */
   readonly owner: string | undefined
   readonly pending: Budget
   readonly retained: Budget
-  readonly #settings: TwoEndpointSettings
+  readonly #settings: LegacySseSettings
   readonly #stream: SseStream
   readonly #served: ServedSession
   /** The calls in progress. */
-  readonly #calls = new Set<TwoEndpointExchange>()
+  readonly #calls = new Set<LegacySseExchange>()
   /** When the newest token of the client expires. */
   readonly #expiry = { time: Infinity, end: () => void this.#checkExpiry() }
   readonly #timer: ReturnType<typeof setTimeout>
@@ -60,7 +60,7 @@ export class TwoEndpointSession implements Channel, StreamPort {
   constructor(
     id: string,
     { context, principal, headers }: AdmittedRequest,
-    settings: TwoEndpointSettings,
+    settings: LegacySseSettings,
     openSession: (channel: Channel) => ServedSession,
   ) {
     this.id = id
@@ -122,7 +122,7 @@ export class TwoEndpointSession implements Channel, StreamPort {
       clearTimeout(this.#timer)
     }
     this.#renew(principal)
-    const exchange = new TwoEndpointExchange(this, posted)
+    const exchange = new LegacySseExchange(this, posted)
     this.#receiver?.frame(text, exchange, message)
     if (!exchange.accept()) return true
     this.#calls.add(exchange)
@@ -131,7 +131,7 @@ export class TwoEndpointSession implements Channel, StreamPort {
     return true
   }
 
-  ended(exchange: TwoEndpointExchange): void {
+  ended(exchange: LegacySseExchange): void {
     this.#calls.delete(exchange)
     this.pending.release(exchange.bytes)
     this.#settings.openResponses.remove(exchange)

@@ -15,9 +15,9 @@ import {
 import type { OpenResponses } from '../open-responses.js'
 import { newSessionId } from '../session-id.js'
 import type { SessionRouter, SessionRouterOptions } from '../session-router.js'
-import { SESSION_BYTES, TwoEndpointSession } from './session.js'
+import { LegacySseSession, SESSION_BYTES } from './session.js'
 
-export interface TwoEndpointPaths {
+export interface LegacySsePaths {
   /** The path of the event stream. */
   stream: string
   /** The path for POST requests. */
@@ -26,7 +26,7 @@ export interface TwoEndpointPaths {
   reference: string
 }
 
-export interface TwoEndpointOptions extends Pick<
+export interface LegacySseRouterOptions extends Pick<
   SessionRouterOptions,
   'openSession' | 'budgets' | 'sessions' | 'sessionIdPrefix' | 'maxUnsentBytes'
 > {
@@ -47,12 +47,12 @@ const NO_SESSION_ID =
 const UNKNOWN_SESSION = 'Not Found: unknown session. It ends with its event stream; open a new one'
 
 /** Serves HTTP+SSE, the transport before Streamable HTTP: an event stream, and a path for POST requests. */
-export class TwoEndpointRouter {
-  readonly #paths: TwoEndpointPaths
-  readonly #options: TwoEndpointOptions
-  readonly #sessions = new Map<string, TwoEndpointSession>()
+export class LegacySseRouter {
+  readonly #paths: LegacySsePaths
+  readonly #options: LegacySseRouterOptions
+  readonly #sessions = new Map<string, LegacySseSession>()
 
-  constructor(paths: TwoEndpointPaths, options: TwoEndpointOptions) {
+  constructor(paths: LegacySsePaths, options: LegacySseRouterOptions) {
     this.#paths = paths
     this.#options = options
   }
@@ -101,7 +101,7 @@ export class TwoEndpointRouter {
       ...budgets.ofSession(principal?.id),
       ended: this.#ended,
     }
-    const session = new TwoEndpointSession(
+    const session = new LegacySseSession(
       newSessionId(sessionIdPrefix),
       request,
       settings,
@@ -112,7 +112,7 @@ export class TwoEndpointRouter {
   }
 
   /** One function for all: a closure per session would retain its request. */
-  readonly #ended = ({ id }: TwoEndpointSession): void => void this.#sessions.delete(id)
+  readonly #ended = ({ id }: LegacySseSession): void => void this.#sessions.delete(id)
 
   /** With the prefix that a framework has removed from the path, as Express does for `app.use('/prefix', …)`. */
   #reference({ path, target }: HttpContext): string {
@@ -137,7 +137,7 @@ export class TwoEndpointRouter {
   }
 
   /** The session with this id, if it belongs to the principal. */
-  #find({ principal }: AdmittedRequest, id: string): TwoEndpointSession | undefined {
+  #find({ principal }: AdmittedRequest, id: string): LegacySseSession | undefined {
     const session = this.#sessions.get(id)
     return session?.owner === principal?.id && session?.closed === false ? session : undefined
   }

@@ -12,7 +12,7 @@ export interface StreamPort {
   /** Sends a message on the event stream. */
   sendMessage(frame: string): void
   /** Called when a message that was accepted without a response has got it. */
-  ended(exchange: TwoEndpointExchange): void
+  ended(exchange: LegacySseExchange): void
 }
 
 export interface PostedMessage {
@@ -30,7 +30,7 @@ const TEXT_TYPE: HeaderList = ['Content-Type', 'text/plain; charset=utf-8']
 const REFUSED: ReadonlySet<number> = new Set([PARSE_ERROR, INVALID_REQUEST, INSUFFICIENT_SCOPE])
 
 /** The message of a POST: accepted with 202, while everything that belongs to it is sent on the event stream. */
-export class TwoEndpointExchange implements Exchange {
+export class LegacySseExchange implements Exchange {
   readonly principal?: Principal
   /** Memory of the headers, which handlers can read until the response. */
   readonly bytes: number
