@@ -5,7 +5,7 @@ import { type AddressInfo, connect as netConnect } from 'node:net'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import express, { type ErrorRequestHandler } from 'express'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type HttpHandlerOptions, type NodeHandler, nodeHandler, tokens } from '../../src/http.js'
 import {
   InitializedSession,
@@ -23,6 +23,7 @@ import { servedOverHttp } from './served.js'
 
 const handlers: NodeHandler[] = []
 afterEach(async () => {
+  vi.useRealTimers()
   for (const handler of handlers.splice(0)) await handler.close(0)
 })
 
@@ -286,7 +287,10 @@ describe('other middleware', () => {
     ['begins to answer', 'quiet', (res) => void res.writeHead(504).write('too')],
     ['ends the stream', 'steps', (res) => void res.end()],
   ])('that %s while a call runs cancels the call', async (_, name, interfere) => {
-    const { mcp, ended } = embedded({ keepAlive: 50 })
+    // With a keep-alive before it interferes, the call itself would begin the response.
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    const keepAlive = 600_000
+    const { mcp, ended } = embedded({ keepAlive })
     let response: ServerResponse | undefined
     const impatient = express()
       .use((_req, res, next) => {
@@ -299,6 +303,7 @@ describe('other middleware', () => {
       await expect.poll(() => mcp.openResponses, { interval: 5 }).toBe(1)
       if (name === 'steps') await (await answer).message()
       if (response !== undefined) interfere(response)
+      vi.advanceTimersByTime(keepAlive)
       expect((await answer).status).toBe(name === 'steps' ? 200 : 504)
       await expect.poll(() => ended.get('q')).toMatch(/^stopped/)
       expect(mcp.openResponses).toBe(0)
@@ -511,8 +516,9 @@ describe('connections', () => {
     }
     try {
       const one = post(call('echo', { text: 'hi' }))
+      const oneEnded = once(one.stream, 'end')
       expect(await one.status).toBe(200)
-      await once(one.stream, 'end')
+      await oneEnded
       expect(JSON.parse(one.text())).toMatchObject({ id: 1, result: { content: [{ text: 'hi' }] } })
       expect(
         await post(call('echo', { text: 'hi' }), { ':authority': 'evil.example' }).status,

@@ -25,6 +25,7 @@ const echo = (text: string) => ({ name: 'echo', arguments: { text } })
 
 const processes: Listening[] = []
 afterEach(async () => {
+  vi.useRealTimers()
   await Promise.all(processes.splice(0).map((each) => each.close(0)))
 })
 
@@ -683,6 +684,8 @@ describe('a new session', () => {
         return stored.set(name, record, ttl)
       },
     }
+    // The time limit of `set` must not expire before the test resolves it.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const first = await start(watched(), { sessionStore: slow })
     let answered = false
     const opening = initialize(first.url).then((answer) => {
