@@ -66,7 +66,9 @@ describe.skipIf(chromiumPath === undefined)('an app in a browser', () => {
           name: 'add_expense',
           arguments: { category: '<b>books</b>', amount: 25 },
         })
-        expect(received.some(({ method }) => method === 'ui/notifications/size-changed')).toBe(true)
+        await expect
+          .poll(() => received.map(({ method }) => method))
+          .toContain('ui/notifications/size-changed')
         expect(problems).toEqual([])
       })
     },

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { writeFileSync } from 'node:fs'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { type Target, connect, memory } from '../../src/client.js'
 import { extension } from '../../src/extensions.js'
 import { createServer, resource } from '../../src/index.js'
@@ -597,7 +597,8 @@ describe.each(revisions.map(({ id }) => id))('our client with our server, in %s'
         writeFileSync(join(folder, 'pdf/new.md'), 'new')
         await expect(loaded.read('new.md')).rejects.toMatchObject({ code: 'SKILL_MISMATCH' })
         writeFileSync(join(folder, 'pdf/SKILL.md'), skillText('pdf'))
-        await expect((await found.skill(skill.uri)).load()).resolves.toBeDefined()
+        // The server learns of the change from the file system, a moment later.
+        await vi.waitFor(async () => await (await found.skill(skill.uri)).load(), 60_000)
       },
       { cacheBytes: 0 },
       revision,

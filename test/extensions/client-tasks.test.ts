@@ -30,6 +30,7 @@ const NAME = {
 } as const
 const POLL = { mode: 'must', poll: 10 } as const
 
+let begun = 0
 let aborted = 0
 const tools: Tool[] = [
   tool({
@@ -53,12 +54,13 @@ const tools: Tool[] = [
     input: { type: 'object' },
     task: POLL,
     run: (_: unknown, { signal }: Call) =>
-      new Promise<string>((_resolve, reject) =>
+      new Promise<string>((_resolve, reject) => {
+        begun++
         signal.addEventListener('abort', () => {
           aborted++
           reject(signal.reason as Error)
-        }),
-      ),
+        })
+      }),
   },
 ]
 const serverOf = () => createServer({ name: 'x', version: '1', tools, extensions: [tasks()] })
@@ -119,16 +121,18 @@ describe.each(['memory', 'http'] as const)('over %s', (transport) => {
   })
 
   it('cancels the task when the caller gives up', async () => {
+    begun = 0
     aborted = 0
     const controller = new AbortController()
     let taskId = ''
-    const onStatus = (task: TaskStatus) => {
-      taskId = task.taskId
-      controller.abort(new Error('enough'))
-    }
+    const onStatus = (task: TaskStatus) => void (taskId = task.taskId)
     const client = await opened(await target(), { onStatus })
     const { signal } = controller
-    await expect(client.callTool('wait', {}, { signal })).rejects.toThrow('enough')
+    const failed = expect(client.callTool('wait', {}, { signal })).rejects.toThrow('enough')
+    // A task that is cancelled before its handler has begun is not run.
+    await until(() => taskId !== '' && begun === 1)
+    controller.abort(new Error('enough'))
+    await failed
     await until(() => aborted === 1)
     expect(await client.task(taskId).status()).toMatchObject({ status: 'cancelled' })
     await expect(client.task(taskId).result()).rejects.toMatchObject({ code: 'CANCELLED' })

@@ -8,4 +8,4 @@ it('loses nothing that was acknowledged when it is killed (npm run faults kills 
   expect(stdout).toContain('20 kills')
   expect(stdout).toContain('0 problems')
   expect(status).toBe(0)
-}, 120_000)
+}, 600_000)

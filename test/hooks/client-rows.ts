@@ -56,7 +56,7 @@ async function calls(
   const result = client.callTool(
     name,
     {},
-    { signal: controller.signal, timeout: 5000, ...(onProgress && { onProgress }) },
+    { signal: controller.signal, timeout: 60_000, ...(onProgress && { onProgress }) },
   )
   const came = await outcome(result, hook, () => controller.abort(new Error('given up')))
   await client.request(options.revision === NEWEST ? 'tools/list' : 'ping')

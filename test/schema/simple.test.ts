@@ -686,7 +686,7 @@ describe('against two other validators', () => {
     },
   )
 
-  it('accepts the same values', { timeout: 60_000 }, () => {
+  it('accepts the same values', { timeout: 600_000 }, () => {
     const ajv = new Ajv2020({ strict: false, allErrors: true, validateFormats: false })
     const seen = { schemas: 0, compiled: 0, checked: 0, valid: 0, disputed: 0 }
     const withValues = schemas.chain((schema) =>

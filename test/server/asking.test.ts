@@ -1040,7 +1040,7 @@ describe('a suspended call', () => {
   it('releases its concurrency slot', async () => {
     const server = serverOf((call) => call.ask({ ok: sure('Sure?') }), {
       concurrency: 1,
-      timeout: 5000,
+      timeout: 60_000,
     })
     for (let time = 0; time < 3; time++)
       expect((await send(server)).result?.resultType).toBe('input_required')
