@@ -43,6 +43,8 @@ export class Workplace {
       timezoneId: 'UTC',
       ...options,
     })
+    // As that of `expect.poll`.
+    context.setDefaultTimeout(60_000)
     const page = await context.newPage()
     page.on('console', (message) => {
       if (message.type() === 'error' || message.type() === 'warning')
