@@ -11,5 +11,7 @@ export async function launchBrowser(): Promise<Browser> {
     executablePath: chromiumPath,
     // Containers have no user namespaces for the sandbox, and little shared memory.
     args: ['--no-sandbox', '--disable-dev-shm-usage'],
+    // Several processes, on a busy machine.
+    timeout: 100_000,
   })
 }

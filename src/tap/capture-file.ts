@@ -23,8 +23,9 @@ const BATCH_BYTES = 4 * 1024 * 1024
 const SLICE = 16
 /** Bytes of a character of a string. */
 const MAX_UTF8 = 3
-/** Milliseconds to write the rest at the end. */
+/** Milliseconds to write the rest at the end, and between checks of that. */
 const CLOSE_TIMEOUT = 2000
+const CLOSE_CHECK = 100
 /** A second capture of the same name gets a number. */
 const MAX_NUMBER = 1000
 
@@ -133,13 +134,16 @@ export class CaptureFile {
   async close(): Promise<void> {
     if (Object.values(this.#dropped).some((count) => count > 0))
       this.event('dropped', { reason: 'total', ...this.#dropped })
-    let timer: ReturnType<typeof setTimeout> | undefined
+    let timer: ReturnType<typeof setInterval> | undefined
     await new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, CLOSE_TIMEOUT)
+      // Checks are counted, not milliseconds: if this process stands still, it is not the disk that is slow.
+      let checks = 0
+      const check = () => ++checks * CLOSE_CHECK >= CLOSE_TIMEOUT && resolve()
+      timer = setInterval(check, CLOSE_CHECK)
       this.#drained = resolve
       this.#flush()
     })
-    clearTimeout(timer)
+    clearInterval(timer)
     this.#end()
   }
 

@@ -66,14 +66,15 @@ describe('a server on stdio', () => {
   })
 
   it.each([
-    ['silent', 'unknown method', 'no-response'],
-    ['stays', 'end of input', 'runs-after-end'],
-    ['ignores SIGTERM', 'SIGTERM', 'ignores-sigterm'],
+    ['silent', 'unknown method', 'no-response', 500],
+    // It has half of that, and a moment, to answer what was sent before.
+    ['stays', 'end of input', 'runs-after-end', 8000],
+    ['ignores SIGTERM', 'SIGTERM', 'ignores-sigterm', 500],
   ])(
     'with the fault "%s" has after a timeout in "%s" the finding %s',
-    async (fault, probe, rule) => {
+    async (fault, probe, rule, timeout) => {
       const { rules } = await checkCommand([process.execPath, FAULTY, fault], {
-        timeout: 4000,
+        timeout,
         only: [OPEN, probe],
       })
       expect(rules).toEqual([`${probe} 2025-11-25: ${rule}`])

@@ -135,24 +135,26 @@ describe('the handshake', () => {
     expect(await peer.request('tools/list')).toEqual({})
   })
 
-  it('does not wait for the end of the stream with the response to initialize', async () => {
-    let open = false
-    const order: string[] = []
-    const { url } = await scripted(({ message, method }, response) => {
-      if (method === 'GET') return void response.writeHead(405).end()
-      order.push(`${message.method} while the stream is ${open ? 'open' : 'closed'}`)
-      if (message.id === undefined) return void response.writeHead(202).end()
-      stream(response, event(result(message.id, { protocolVersion: '2025-11-25' })))
-      open = true
-      response.on('close', () => (open = false))
-    })
-    const { peer } = await peerTo(url)
-    await peer.request('tools/list')
-    expect(order.slice(0, 2)).toEqual([
-      'initialize while the stream is closed',
-      'notifications/initialized while the stream is open',
-    ])
-  })
+  it('does not wait for the end of the stream with the response to initialize', () =>
+    // The client closes the stream after two seconds.
+    onStillClock(async () => {
+      let open = false
+      const order: string[] = []
+      const { url } = await scripted(({ message, method }, response) => {
+        if (method === 'GET') return void response.writeHead(405).end()
+        order.push(`${message.method} while the stream is ${open ? 'open' : 'closed'}`)
+        if (message.id === undefined) return void response.writeHead(202).end()
+        stream(response, event(result(message.id, { protocolVersion: '2025-11-25' })))
+        open = true
+        response.on('close', () => (open = false))
+      })
+      const { peer } = await peerTo(url)
+      await peer.request('tools/list')
+      expect(order.slice(0, 2)).toEqual([
+        'initialize while the stream is closed',
+        'notifications/initialized while the stream is open',
+      ])
+    }))
 
   it('rejects a session id with characters other than visible ASCII', async () => {
     const { url } = await scripted(inSession(() => {}, { session: 'a b' }))
@@ -196,7 +198,8 @@ describe('closing', () => {
     )
     const { peer } = await peerTo(url)
     for (let count = 0; count < 40; count++) peer.notify('notifications/x')
-    await peer.close()
+    // What is not sent after two seconds is dropped.
+    await onStillClock(() => peer.close())
     const sent = received.filter(({ method }) => method !== 'GET')
     expect(sent.filter(({ message }) => message.method === 'notifications/x')).toHaveLength(40)
     expect(sent.at(-1)?.method).toBe('DELETE')

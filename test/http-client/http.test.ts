@@ -10,6 +10,7 @@ import { listen } from '../../src/http.js'
 import { createServer, form, tool } from '../../src/index.js'
 import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
+import { onStillClock } from '../clock.js'
 import { closing, inSession, json, result, scripted } from './scripted.js'
 
 /* A client over http(…): every revision, sessions that expire, arguments in headers, servers of the official SDK. */
@@ -80,7 +81,8 @@ describe.each([
     const asked = await client.callTool('ask', {}, { onProgress })
     if (revision >= '2025-06-18') expect(text(asked)).toBe('hello Ada')
     expect(progress).toContain(1)
-    await client.close()
+    // It has two seconds to end the session.
+    await onStillClock(() => client.close())
     expect(listening.sessions).toBe(0)
   })
 

@@ -64,7 +64,8 @@ describe('headers', () => {
     )
     const { peer } = await peerTo(url)
     await peer.request('tools/list')
-    await peer.close()
+    // DELETE has two seconds.
+    await onStillClock(() => peer.close())
     const seen = received.map(({ method, headers }) => [
       method,
       headers['mcp-session-id'],
@@ -116,9 +117,12 @@ describe('cancelling', () => {
     const controller = new AbortController()
     const request = failed(peer.request('tools/call', {}, { signal: controller.signal }))
     await expect.poll(() => order).toEqual(['called'])
-    controller.abort(new Error('enough'))
-    await request
-    await expect.poll(() => order).toEqual(['called', 'notified', 'closed'])
+    // After two seconds, the stream would be closed without a response to the notification.
+    await onStillClock(async () => {
+      controller.abort(new Error('enough'))
+      await request
+      await expect.poll(() => order).toEqual(['called', 'notified', 'closed'])
+    })
   })
 
   it('never sends notifications/cancelled for initialize', async () => {

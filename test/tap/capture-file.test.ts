@@ -40,7 +40,7 @@ it(
 
 /** No record is written before the timer has fired, which is under the control of the test. */
 function withFakeTimer() {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] })
   onTestFinished(() => void vi.useRealTimers())
 }
 
@@ -63,6 +63,18 @@ it('counts bytes once against the maximum size while they are being written', as
   capture.body(2, 'in', 0, Buffer.alloc(100_000, 'x'))
   await capture.close()
   expect(records().filter(({ type }) => type === 'chunk')).toHaveLength(2)
+})
+
+it('writes the rest at the end, also if the process stood still meanwhile', async () => {
+  withFakeTimer()
+  const { capture, records } = made()
+  for (let count = 0; count < 6; count++)
+    capture.body(count, 'in', 0, Buffer.alloc(5 * MEGABYTE, 'x'))
+  const closed = capture.close()
+  // A timer is due, however long the process stood still.
+  vi.advanceTimersToNextTimer()
+  await closed
+  expect(records().filter(({ type }) => type === 'chunk')).toHaveLength(6)
 })
 
 it('keeps the order of records over several batches', async () => {

@@ -68,7 +68,11 @@ describe('ccmcp serve --capture', () => {
 
   it.each(revisions.map(({ id }) => [id]))('records sessions of %s on stdio', async (revision) => {
     const client = await connect(
-      stdio(process.execPath, [CLI, 'serve', '--capture', file], { env: process.env }),
+      // The server must not be killed before it has written the capture.
+      stdio(process.execPath, [CLI, 'serve', '--capture', file], {
+        env: process.env,
+        exitTimeout: 60_000,
+      }),
       { revision },
     )
     await client.callTool('add', { a: 1, b: 2 })

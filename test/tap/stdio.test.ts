@@ -148,10 +148,11 @@ describe('ccmcp tap', () => {
     await once(child.stdout, 'data')
     child.stdin.on('error', () => {})
     // Each write makes the broken pipe visible one process further up.
-    while (child.stdin.errored === null) {
+    const written = () => {
       child.stdin.write('x'.repeat(1000))
-      await new Promise((resolve) => setImmediate(resolve))
+      return child.stdin.errored
     }
+    await expect.poll(written).not.toBeNull()
     child.kill('SIGTERM')
     await once(child, 'close')
     expect(child.signalCode).toBe('SIGTERM')
@@ -305,7 +306,11 @@ describe('the capture', () => {
 describe('real sessions', () => {
   it.each(revisions.map(({ id }) => [id]))('of %s have no findings', async (revision) => {
     const client = await connect(
-      stdio(process.execPath, [CLI, ...tapArgs(CLI, 'serve')], { env: process.env }),
+      // The tap must not be killed before it has written the capture.
+      stdio(process.execPath, [CLI, ...tapArgs(CLI, 'serve')], {
+        env: process.env,
+        exitTimeout: 60_000,
+      }),
       { revision },
     )
     for await (const { name } of client.tools()) expect(name).not.toBe('')

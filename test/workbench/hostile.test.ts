@@ -62,7 +62,7 @@ describe.skipIf(chromiumPath === undefined)('hostile content', () => {
     }
     const page = await place.show(capture.exit().toString())
     await lookAround(page)
-    expect((await cells(page, 'c-name')).join()).toContain(ATTACKS.at(-1))
+    await expect.poll(async () => (await cells(page, 'c-name')).join()).toContain(ATTACKS.at(-1))
     await expect.poll(() => page.evaluate(() => 'hacked' in globalThis)).toBe(false)
     await expect.poll(() => page.locator('iframe, img, svg, .session script').count()).toBe(0)
     const links = await page
@@ -81,7 +81,9 @@ describe.skipIf(chromiumPath === undefined)('hostile content', () => {
       text('\u200Fright\u061C\ntwo'),
     )
     const page = await place.show(capture.exit().toString())
-    expect((await cells(page, 'c-name'))[3]).toBe(String.raw`tools/callsafe\u202egpj.exe`)
+    await expect
+      .poll(async () => (await cells(page, 'c-name'))[3])
+      .toBe(String.raw`tools/callsafe\u202egpj.exe`)
     await page.locator('#rows [role=row][aria-rowindex="5"]').click()
     await page.getByRole('treeitem').first().waitFor()
     const shown = (await page.locator('#app').textContent()) ?? ''

@@ -43,6 +43,8 @@ export class Workplace {
       timezoneId: 'UTC',
       ...options,
     })
+    // As that of `expect.poll`.
+    context.setDefaultTimeout(60_000)
     const page = await context.newPage()
     page.on('console', (message) => {
       if (message.type() === 'error' || message.type() === 'warning')
@@ -73,9 +75,9 @@ export class Workplace {
   }
 }
 
-/** Resolves when the capture is read. */
+/** Resolves when the capture is read and its first rows are shown: until then they are empty. */
 export async function read(page: Page): Promise<void> {
-  await page.locator('#rows .scroller [role=row]').first().waitFor()
+  await page.locator('#rows .scroller [role=row]:not([aria-busy])').first().waitFor()
   await page.locator('progress').waitFor({ state: 'detached' })
 }
 
