@@ -148,7 +148,7 @@ describe('a GET stream', () => {
     ['a closed connection', (response) => void response.destroy()],
     [
       'responses to no request',
-      (response) => stream(response, event(result(2, { stolen: true })).repeat(100)),
+      (response) => stream(response, event(result(1000, { stolen: true })).repeat(100)),
     ],
     ['garbage', (response) => stream(response, 'data: {\n\n'.repeat(100))],
     ['an event that does not end', (response) => stream(response, `data: ${'x'.repeat(50_000)}`)],
