@@ -1,11 +1,9 @@
-import { createClient } from 'redis'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { rateLimit } from '../../examples/middleware/rate-limit.mjs'
 import { type Server, createServer, resource } from '../../src/index.js'
-import { redis as redisStores } from '../../src/redis.js'
 import type { SessionRecord } from '../../src/http.js'
 import { type Answer, InitializedSession, POST, message, send } from '../http/caller.js'
-import { Cluster, KEY } from './cluster.js'
+import { Cluster } from './cluster.js'
 import { commanding, hasRedis, newPrefix, sharedServer } from './redis-server.js'
 
 /* What was acknowledged is stored, whatever fails; what cannot be stored is not acknowledged. */
@@ -34,7 +32,7 @@ describe.skipIf(!hasRedis)('what was acknowledged', () => {
   })
   afterAll(() => redis.stop())
   afterEach(() => cluster.close())
-  const newCluster = () => (cluster = new Cluster(redis.url, newPrefix(), { timeout: 20_000 }))
+  const newCluster = () => (cluster = new Cluster(redis.url, newPrefix()))
 
   const uris = (messages: readonly string[]) =>
     messages.flatMap(
@@ -46,15 +44,6 @@ describe.skipIf(!hasRedis)('what was acknowledged', () => {
       const key = `{${cluster.prefix}}:s:${session.slice(0, -20)}`
       const state = JSON.parse(String(await command('HGET', key, 's'))) as { messages: string[] }
       return uris(state.messages)
-    })
-  /** Stores whose `set` can be replaced. */
-  const ownStores = () =>
-    redisStores(createClient({ url: redis.url }), {
-      prefix: cluster.prefix,
-      address: '127.0.0.1',
-      key: KEY,
-      lease: 20_000,
-      timeout: 20_000,
     })
   /** The resources of which a client is told at a process. */
   const toldOf = async (
@@ -241,7 +230,7 @@ describe.skipIf(!hasRedis)('what was acknowledged', () => {
 
   it('does not include a session that could not be stored', async () => {
     newCluster()
-    const stores = ownStores()
+    const stores = cluster.stores()
     const a = await cluster.start(notes(), { stores })
     vi.spyOn(stores.sessions, 'set').mockRejectedValueOnce(new Error('OOM command not allowed'))
     const clientInfo = { name: 'test', version: '1' }
@@ -255,7 +244,7 @@ describe.skipIf(!hasRedis)('what was acknowledged', () => {
 
   it('was stored, also if an overlapping change was stored and this one was not', async () => {
     newCluster()
-    const stores = ownStores()
+    const stores = cluster.stores()
     const { sessions } = stores
     const server = notes()
     const served: unknown[] = []
@@ -289,7 +278,7 @@ describe.skipIf(!hasRedis)('what was acknowledged', () => {
 
   it('is not overwritten by an older write that arrives late', async () => {
     newCluster()
-    const stores = ownStores()
+    const stores = cluster.stores()
     const { sessions } = stores
     const a = await cluster.start(notes(), { stores })
     const client = await InitializedSession.open(a.url, NEWEST)

@@ -18,7 +18,7 @@ import {
 
 const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 60_000, interval: 5 })
 /** Milliseconds for a reply of Redis, which may take long on a busy machine. */
-const PATIENT = 10_000
+const PATIENT = 20_000
 /** The same where a test waits until a read ends without an entry, which takes twice as long. */
 const BRIEF = 1000
 const made: (() => Promise<void>)[] = []
@@ -106,9 +106,9 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
 
   it('keeps the stream while a process reads it', async () => {
     const prefix = newPrefix()
-    const { bus, port } = await started(prefix, { timeout: BRIEF })
-    await bus.publish({ uri: 'note:1' })
-    port.take()
+    const { port } = await started(prefix, { timeout: BRIEF })
+    await append(prefix, '0-0', changesOf('note:1'))
+    await until(() => expect(port.take()).toEqual([{ uri: 'note:1' }]))
     await command('PEXPIRE', keyOf(prefix), '30000')
     await until(async () =>
       expect(Number(await command('PTTL', keyOf(prefix)))).toBeGreaterThan(500_000),
@@ -148,7 +148,7 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
       await send('EXEC')
     })
     await until(() => expect(port.take()).toEqual([EVERYTHING, { uri: 'n:3' }]))
-    await bus.publish({ uri: 'note:4' })
+    await until(() => bus.publish({ uri: 'note:4' }))
     await until(() => expect(other.port.received).toContainEqual({ uri: 'note:4' }))
   })
 
@@ -160,8 +160,12 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
     await command('XADD', keyOf(prefix), future, ...entry)
     await until(() => expect(port.take()).toEqual([{ uri: 'note:1' }]))
     // As after a failover to a replica that was behind: lower ids are not read by XREAD.
-    await command('DEL', keyOf(prefix))
-    const last = String(await append(prefix, '0-0', changesOf('note:2')))
+    const last = await commanding(url(), async (send) => {
+      await send('MULTI')
+      await send('DEL', keyOf(prefix))
+      await send('XADD', keyOf(prefix), '*', 'p', '0-0', 'b', '0', 'o', 'x', 'c', changesOf('n:2'))
+      return String(((await send('EXEC')) as string[])[1]) // the replies to both
+    })
     await until(() => expect(port.take()).toEqual([EVERYTHING]))
     await append(prefix, last, changesOf('note:3'))
     await until(() => expect(port.take()).toEqual([{ uri: 'note:3' }]))
@@ -196,19 +200,23 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
       await until(() => expect(port.take()).toEqual([EVERYTHING]))
       const { bus: other } = await started(prefix)
       for (const uri of ['note:1', 'note:2']) {
+        const failures = reports.length
         await other.publish({ uri })
-        await until(() => expect(port.take()).toEqual([{ uri }]))
+        // On a busy machine a read may take too long, which is reported: then everything may have changed.
+        const told = (): object => (reports.length === failures ? { uri } : EVERYTHING)
+        await until(() => expect(port.received).toContainEqual(told()))
+        if (reports.length === failures) expect(port.received).toEqual([{ uri }])
+        port.take()
       }
       // Several times idle: not each time everything.
       const calls = async () =>
         Number(/xread:calls=(\d+)/.exec(String(await command('INFO', 'commandstats')))?.[1])
       const before = await calls()
       await until(async () => expect(await calls()).toBeGreaterThan(before + 4))
-      // On a busy machine a read may take too long, which is reported.
       expect(port.take().length).toBeLessThanOrEqual(reports.length)
       // It cannot know that this is the same server.
       await command('CLIENT', 'KILL', 'USER', user)
-      await until(() => expect(port.take()).toEqual([EVERYTHING]))
+      await until(() => expect(port.take()).toContainEqual(EVERYTHING))
     } finally {
       await command('ACL', 'DELUSER', user)
     }
@@ -237,24 +245,25 @@ describe.skipIf(!hasRedis)('changes on one server', () => {
   })
 
   it.each([
-    ['node-redis', () => createClient({ url: url(), socket: { socketTimeout: BRIEF } })],
-    ['ioredis', () => new Redis(url(), { ...lazy, commandTimeout: BRIEF, socketTimeout: BRIEF })],
+    ['node-redis', () => createClient({ url: url(), socket: { socketTimeout: 100 } })],
+    ['ioredis', () => new Redis(url(), { ...lazy, commandTimeout: 100, socketTimeout: 100 })],
   ])('waits for longer than the time limits of the client (%s)', async (_, client) => {
     const prefix = newPrefix()
     const reports: unknown[] = []
     const port = new Port()
-    made.push(busOf(client(), { prefix, timeout: 2000 }).share(port, (e) => void reports.push(e)))
+    const bus = busOf(client(), { prefix, timeout: PATIENT })
+    made.push(bus.share(port, (entry) => void reports.push(entry)))
     await until(() => expect(port.take()).toEqual([EVERYTHING]))
-    const { bus, port: observer } = await started(prefix, { timeout: 2000 })
-    // Idle for longer than both.
-    await append(prefix, '0-0', changesOf('note:1'))
+    const { port: observer } = await started(prefix, { timeout: BRIEF })
+    const first = String(await append(prefix, '0-0', changesOf('note:1')))
     await until(() => expect(observer.take()).toEqual([{ uri: 'note:1' }]))
+    // Idle until a read of the observer has ended, which takes longer than both.
     await command('PEXPIRE', keyOf(prefix), '30000')
     await until(async () =>
       expect(Number(await command('PTTL', keyOf(prefix)))).toBeGreaterThan(500_000),
     )
-    await bus.publish({ uri: 'note:2' })
-    await until(() => expect(port.received).toContainEqual({ uri: 'note:2' }))
+    await append(prefix, first, changesOf('note:2'))
+    await until(() => expect(port.received).toEqual([{ uri: 'note:1' }, { uri: 'note:2' }]))
     expect(reports).toEqual([])
   })
 
@@ -297,7 +306,8 @@ describe.skipIf(!canStartRedis)('changes on a cluster', () => {
       it('follows a slot that has moved', async () => {
         const prefix = newPrefix()
         const ports = [new Port(), new Port()]
-        const buses = ports.map(() => busOf(clients[kind](), { prefix, timeout: 2000 }))
+        // The first one publishes, the second one reads.
+        const buses = [PATIENT, 2000].map((timeout) => busOf(clients[kind](), { prefix, timeout }))
         for (const [index, port] of ports.entries()) {
           made.push(buses[index]?.share(port, () => {}) ?? (async () => {}))
           await until(() => expect(port.take()).toContainEqual(EVERYTHING))

@@ -1,7 +1,7 @@
 import { createClient } from 'redis'
 import { type ListenOptions, type Listening, listen } from '../../src/http.js'
 import type { Server } from '../../src/index.js'
-import { type RedisOptions, redis } from '../../src/redis.js'
+import { type RedisOptions, type RedisStores, redis } from '../../src/redis.js'
 
 /* Several servers in one process that share sessions, as several processes would. */
 
@@ -18,7 +18,14 @@ export class Cluster {
   constructor(url: string, prefix: string, options: RedisOptions = {}) {
     this.url = url
     this.prefix = prefix
-    this.#options = { address: '127.0.0.1', key: KEY, lease: 20_000, ...options }
+    // Long: any process may stand still for seconds on a busy machine.
+    const patient = { lease: 60_000, timeout: 20_000 }
+    this.#options = { address: '127.0.0.1', key: KEY, ...patient, ...options }
+  }
+
+  /** The stores of one more. */
+  stores(more: RedisOptions = {}, url = this.url): RedisStores {
+    return redis(createClient({ url }), { prefix: this.prefix, ...this.#options, ...more })
   }
 
   /** Starts one more. `url` is where it reaches Redis. */
@@ -27,8 +34,7 @@ export class Cluster {
     { url = this.url, ...options }: ListenOptions & { url?: string } = {},
     more: RedisOptions = {},
   ): Promise<Listening> {
-    const client = createClient({ url })
-    const stores = redis(client, { prefix: this.prefix, ...this.#options, ...more })
+    const stores = this.stores(more, url)
     const log = { write: (line: string) => void this.lines.push(line) }
     const listening = await listen(server, { port: 0, stores, log, logLevel: 'info', ...options })
     this.#started.push(listening)

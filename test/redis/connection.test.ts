@@ -13,7 +13,7 @@ describe.skipIf(!hasRedis)('a connection to Redis', () => {
   /** A connection, and how many there are of its client. */
   const made = () => {
     const name = newPrefix()
-    const connection = new Connection(createClient({ url: server.url, name }), 5000)
+    const connection = new Connection(createClient({ url: server.url, name }), 20_000)
     const count = () =>
       commanding(server.url, async (command) => {
         const list = String(await command('CLIENT', 'LIST'))

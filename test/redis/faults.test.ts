@@ -17,6 +17,7 @@ const said = (text: string) => ({ result: { content: [{ type: 'text', text }] } 
 
 const stops: (() => Promise<unknown>)[] = []
 afterEach(async () => {
+  vi.restoreAllMocks()
   // The servers before what they need.
   for (const stop of stops.splice(0).toReversed()) await stop()
 })
@@ -60,6 +61,13 @@ const initialize = (url: string) =>
   })
 /** A session; a busy machine may exceed the short time limits of these tests. */
 const opened = (url: string) => until(() => InitializedSession.open(url, NEWEST))
+/** The first answer that is not 503, for the same reason. */
+const answered = (send: () => Promise<Answer>) =>
+  until(async () => {
+    const answer = await send()
+    expect(answer.status).not.toBe(503)
+    return answer
+  })
 const isUnavailable = ({ status, headers }: Answer) =>
   expect([status, headers['retry-after']]).toEqual([503, '5'])
 
@@ -69,9 +77,10 @@ describe.skipIf(!canStartRedis)('Redis', () => {
     async (mode) => {
       const server = await startRedis()
       const proxy = await startProxy(server)
-      const cluster = newCluster(server.url, { lease: 3000, timeout: 700 })
-      const a = await cluster.start(where('a'), { url: proxy.url })
-      const b = await cluster.start(where('b'))
+      const cluster = newCluster(server.url, {})
+      const stores = cluster.stores({ timeout: 700 }, proxy.url)
+      const a = await cluster.start(where('a'), { stores })
+      const b = await cluster.start(where('b'), {}, { lease: 600_000 })
       const ofA = await opened(a.url)
       const ofB = await opened(b.url)
       proxy.set(mode)
@@ -81,19 +90,26 @@ describe.skipIf(!canStartRedis)('Redis', () => {
       // What would be acknowledged must be stored.
       isUnavailable(await ofA.request('resources/subscribe', { uri: 'note:it' }))
       isUnavailable(await ofA.request('resources/subscribe', { uri: 'note:it' }))
-      await until(async () => isUnavailable(await ask(ofA)))
+      // The lease ends.
+      const now = performance.now.bind(performance)
+      vi.spyOn(performance, 'now').mockImplementation(() => now() + 60_000)
+      await commanding(server.url, (command) =>
+        command('DEL', `{${cluster.prefix}}:p:${stores.sessions.ownership?.process}`),
+      )
+      isUnavailable(await ask(ofA))
       isUnavailable(await ofA.end())
       expect((await ask(ofB)).json).toMatchObject(said('b'))
       // By then, another process has taken it over.
       const taken = mode === 'hold'
-      if (taken) await until(async () => expect((await ask(ofA, b.url)).status).toBe(200))
+      if (taken) expect((await ask(ofA, b.url)).json).toMatchObject(said('b'))
       proxy.set('pass')
-      await until(async () => expect((await ask(ofA)).status).toBe(200))
-      expect((await ask(ofA)).json).toMatchObject(said(taken ? 'b' : 'a'))
-      await until(async () => expect((await ask(ofB, a.url)).json).toMatchObject(said('b')))
-      await until(async () => expect((await initialize(a.url)).status).toBe(200))
-      expect((await ofA.end()).status).toBe(204)
-      expect((await ask(ofA, b.url)).status).toBe(404)
+      expect((await answered(() => ask(ofA))).json).toMatchObject(said(taken ? 'b' : 'a'))
+      expect((await answered(() => ask(ofB, a.url))).json).toMatchObject(said('b'))
+      expect((await answered(() => initialize(a.url))).status).toBe(200)
+      const { status } = await ofA.end()
+      if (status === 503) await answered(() => ofA.end())
+      else expect(status).toBe(204)
+      expect((await answered(() => ask(ofA, b.url))).status).toBe(404)
     },
     60_000,
   )
@@ -101,7 +117,7 @@ describe.skipIf(!canStartRedis)('Redis', () => {
   it('may get late what was sent on a connection that was given up: a process notices that its session was taken over', async () => {
     const server = await startRedis()
     const proxy = await startProxy(server)
-    const cluster = newCluster(server.url, { lease: 20_000 })
+    const cluster = newCluster(server.url, {})
     const short = { lease: 2000, timeout: 700 }
     const a = await cluster.start(where('a'), { url: proxy.url }, short)
     const b = await cluster.start(where('b'))
@@ -116,12 +132,7 @@ describe.skipIf(!canStartRedis)('Redis', () => {
     // The first renewal that Redis gets now is one whose reply nobody reads.
     proxy.set('pass')
     await until(async () => expect((await initialize(a.url)).status).toBe(200))
-    const answer = await until(async () => {
-      const got = await ask(client)
-      expect(got.status).toBe(200)
-      return got
-    })
-    expect(answer.json).toMatchObject(said('b'))
+    expect((await answered(() => ask(client))).json).toMatchObject(said('b'))
     await own.ended()
   }, 60_000)
 
@@ -144,7 +155,7 @@ describe.skipIf(!canStartRedis)('Redis', () => {
 
   it('may be killed and restarted: what was acknowledged is there', async () => {
     const server = await startRedis()
-    const cluster = newCluster(server.url, { lease: 3000, timeout: 700 })
+    const cluster = newCluster(server.url, {})
     const a = await cluster.start(where('a'))
     const b = await cluster.start(where('b'))
     const clients = await Promise.all(Array.from({ length: 10 }, () => opened(a.url)))
@@ -175,18 +186,21 @@ describe.skipIf(!canStartRedis)('Redis', () => {
 
   it('may lose its data: processes store their sessions again', async () => {
     const server = await startRedis()
-    const cluster = newCluster(server.url, { lease: 2000, timeout: 700 })
-    const a = await cluster.start(where('a'))
+    const cluster = newCluster(server.url, {})
+    const stores = cluster.stores()
+    const a = await cluster.start(where('a'), { stores })
     const b = await cluster.start(where('b'))
     const client = await opened(a.url)
     await commanding(server.url, (command) => command('FLUSHALL'))
     expect((await ask(client)).json).toMatchObject(said('a'))
+    // It notices when it renews its lease.
+    await stores.sessions.ownership?.renew()
     await until(async () => expect((await ask(client, b.url)).json).toMatchObject(said('a')))
   })
 
   it('may be full: calls are served, and nothing is acknowledged that is not stored', async () => {
     const server = await startRedis('--maxmemory', '3mb', '--maxmemory-policy', 'noeviction')
-    const cluster = newCluster(server.url, { lease: 60_000, timeout: 2000 })
+    const cluster = newCluster(server.url, {})
     const a = await cluster.start(where('a'))
     const client = await opened(a.url)
     await commanding(server.url, async (command) => {
@@ -205,7 +219,7 @@ describe.skipIf(!canStartRedis)('Redis', () => {
   it('may be a replica that cannot be written, for a while', async () => {
     const server = await startRedis()
     const primary = await startRedis()
-    const cluster = newCluster(server.url, { lease: 4000, timeout: 1000 })
+    const cluster = newCluster(server.url, {})
     const a = await cluster.start(where('a'))
     const client = await opened(a.url)
     await commanding(server.url, async (command) => {
@@ -221,10 +235,13 @@ describe.skipIf(!canStartRedis)('Redis', () => {
     const server = await startRedis('--requirepass', 'right')
     const url = `redis://:wrong@127.0.0.1:${server.port}`
     const cluster = newCluster(url, { lease: 2000, timeout: 500 })
-    const a = await cluster.start(where('a'))
-    isUnavailable(await initialize(a.url))
-    await until(() => expect(cluster.lines.join('')).toContain('could not be renewed in Redis'))
-    expect(cluster.lines.join('')).toMatch(/WRONGPASS|NOAUTH/)
+    // One more if a busy machine has exceeded the time limit: a process logs the first failure only.
+    for (let logged = ''; !/WRONGPASS|NOAUTH/.test(logged); logged = cluster.lines.join('')) {
+      cluster.lines.length = 0
+      const a = await cluster.start(where('a'))
+      isUnavailable(await initialize(a.url))
+      await until(() => expect(cluster.lines.join('')).toContain('could not be renewed in Redis'))
+    }
   })
 
   it('may have settings that lose data: that is logged', async () => {
@@ -254,7 +271,7 @@ describe.skipIf(!canStartRedis)('Redis', () => {
           : new Redis(proxy.url, { lazyConnect: true })
       const { sessions, events, close } = redis(client, { timeout: 700 })
       stops.push(close)
-      await sessions.set('a', { generation: 1, state: 'x' }, 60_000)
+      await until(() => sessions.set('a', { generation: 1, state: 'x' }, 60_000))
       proxy.set('hold')
       await expect(sessions.get('a')).rejects.toMatchObject({ code: 'REDIS_UNAVAILABLE' })
       const frame = 'x'.repeat(1024 * 1024)

@@ -1,4 +1,3 @@
-import { createClient } from 'redis'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { extension } from '../../src/extensions.js'
 import { type ListenOptions, httpHandler, nodeHandler } from '../../src/http.js'
@@ -93,6 +92,7 @@ describe.skipIf(!hasRedis)('processes that own sessions', () => {
   afterAll(() => redis.stop())
   afterEach(async () => {
     vi.restoreAllMocks()
+    vi.useRealTimers()
     await cluster.close()
   })
 
@@ -132,22 +132,21 @@ describe.skipIf(!hasRedis)('processes that own sessions', () => {
   async function takenOver(options: ListenOptions = {}) {
     cluster = new Cluster(redis.url, newPrefix())
     const { server, gate, events } = observed('a')
-    const a = await cluster.start(server, options, { lease: 3000, timeout: 2000 })
+    const stores = cluster.stores()
+    const a = await cluster.start(server, { ...options, stores })
     const b = await cluster.start(observed('b').server)
     const client = await InitializedSession.open(a.url, NEWEST)
     const own = await client.listen()
     const params = { name: 'wait', arguments: {}, _meta: { progressToken: 1 } }
     const call = await client.stream('tools/call', params)
     expect(await call.message()).toMatchObject({ params: { progress: 1 } })
-    await commanding(redis.url, async (command) => {
-      const key = `{${cluster.prefix}}:s:${client.session.slice(0, -20)}`
-      const process = String(await command('HGET', key, 'o'))
-      await until(async () => {
-        await command('DEL', `{${cluster.prefix}}:p:${process}`)
-        expect(await ask(client, b.url)).toMatchObject(said('b'))
-      })
-    })
-    // Its client reconnects to the other one.
+    const { ownership } = stores.sessions
+    await commanding(redis.url, (command) =>
+      command('DEL', `{${cluster.prefix}}:p:${ownership?.process}`),
+    )
+    expect(await ask(client, b.url)).toMatchObject(said('b'))
+    // It notices when it renews its lease; its client reconnects to the other one.
+    await ownership?.renew()
     await own.ended()
     expect(a.sessions).toBe(0)
     return { a, b, client, call, gate, events }
@@ -170,12 +169,16 @@ describe.skipIf(!hasRedis)('processes that own sessions', () => {
   })
 
   it('whose session was taken over abort its calls without a client after the idle timeout', async () => {
-    const { a, call, events } = await takenOver({ limits: { sessionIdleTimeout: 5000 } })
+    const sessionIdleTimeout = 100_000
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    const { a, call, events } = await takenOver({ limits: { sessionIdleTimeout } })
     call.disconnect()
     await until(() => expect(a.openResponses).toBe(0))
+    vi.advanceTimersByTime(sessionIdleTimeout / 2)
     expect(events).toEqual([])
-    const later = Date.now() + 60_000
+    const later = Date.now() + 2 * sessionIdleTimeout
     vi.spyOn(Date, 'now').mockReturnValue(later)
+    vi.advanceTimersByTime(sessionIdleTimeout / 2)
     await until(() => expect(events).toEqual(['aborted']))
   })
 
@@ -187,8 +190,7 @@ describe.skipIf(!hasRedis)('processes that own sessions', () => {
       if (call.method === 'initialize' && held++ === 0) await gate.wait('initialize')
       return next()
     })
-    const options = { prefix: cluster.prefix, address: '127.0.0.1', key: KEY, lease: 600 }
-    const stores = redisStores(createClient({ url: redis.url }), options)
+    const stores = cluster.stores()
     const { ownership } = stores.sessions
     if (ownership === undefined) throw new Error('sessions are not shared')
     const confirm = vi.spyOn(ownership, 'confirm')
@@ -200,6 +202,7 @@ describe.skipIf(!hasRedis)('processes that own sessions', () => {
     await commanding(redis.url, (command) =>
       command('DEL', `{${cluster.prefix}}:p:${ownership.process}`),
     )
+    await ownership.renew()
     await until(() => expect(confirm).toHaveBeenCalledWith(session.slice(0, -20), 0))
     await Promise.all(confirm.mock.results.map(({ value }) => value as Promise<unknown>))
     gate.open('initialize')
@@ -209,9 +212,7 @@ describe.skipIf(!hasRedis)('processes that own sessions', () => {
   it('are not disturbed by an endpoint that fails to start with the same stores', async () => {
     cluster = new Cluster(redis.url, newPrefix())
     const { server, events } = observed('a')
-    const { prefix } = cluster
-    const options = { prefix, address: '127.0.0.1', key: KEY }
-    const stores = redisStores(createClient({ url: redis.url }), options)
+    const stores = cluster.stores()
     const a = await cluster.start(server, { stores })
     const client = await InitializedSession.open(a.url, NEWEST)
     const used = /these stores are used by another endpoint/
@@ -229,9 +230,7 @@ describe.skipIf(!hasRedis)('processes that own sessions', () => {
   it('close also if their lease cannot be ended', async () => {
     cluster = new Cluster(redis.url, newPrefix())
     const { server, events } = observed('a')
-    const { prefix } = cluster
-    const options = { prefix, address: '127.0.0.1', key: KEY }
-    const stores = redisStores(createClient({ url: redis.url }), options)
+    const stores = cluster.stores()
     const { ownership } = stores.sessions
     if (ownership === undefined) throw new Error('sessions are not shared')
     vi.spyOn(ownership, 'close').mockRejectedValueOnce(new Error('no lease to end'))

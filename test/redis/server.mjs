@@ -38,6 +38,6 @@ const stores = redis(createClient({ url }), {
   lease: Number(lease),
   timeout: Math.max(250, Number(lease) / 4),
 })
-const listening = await listen(server, { port: 0, stores, keepAlive: 1000 })
+const listening = await listen(server, { port: 0, stores })
 process.once('SIGTERM', () => void listening.close())
 process.stdout.write(`${listening.url}\n`)

@@ -1,18 +1,17 @@
-import { createClient } from 'redis'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Server, createServer, resource, tool } from '../../src/index.js'
 import { tokens } from '../../src/http.js'
-import { redis as redisStores } from '../../src/redis.js'
 import { InitializedSession, POST, message, send } from '../http/caller.js'
 import { nestedBatch, parsesOf } from '../http/nested-batch.js'
 import { Gate, servedOverHttp } from '../http/served.js'
-import { Cluster, KEY } from './cluster.js'
+import { Cluster } from './cluster.js'
 import { commanding, hasRedis, newPrefix, sharedServer } from './redis-server.js'
 
 /* Several processes that serve the sessions of one another; each `start` here is one. */
 
 const NEWEST = '2025-11-25'
-const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 60_000, interval: 5 })
+const until = <Value>(condition: () => Value | Promise<Value>): Promise<Value> =>
+  vi.waitFor(condition, { timeout: 60_000, interval: 5 })
 const said = (text: string) => ({ result: { content: [{ type: 'text', text }] } })
 
 describe.skipIf(!hasRedis)('several processes with Redis', () => {
@@ -24,6 +23,7 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
   })
   afterAll(() => redis.stop())
   afterEach(async () => {
+    vi.useRealTimers()
     await Promise.all(clusters.splice(0).map((each) => each.close()))
   })
   const newCluster = (options = {}) => {
@@ -69,7 +69,7 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
     expect((await send(b.url, stolen)).status).toBe(404)
     expect((await client.at(b.url).end()).status).toBe(204)
     for (const { url } of [a, b, c]) expect((await client.at(url).request('ping')).status).toBe(404)
-    expect([a.openResponses, b.openResponses, c.openResponses]).toEqual([0, 0, 0])
+    await until(() => expect([a, b, c].map((each) => each.openResponses)).toEqual([0, 0, 0]))
   })
 
   it('repeat ids and progress tokens exactly that JavaScript cannot express as numbers', async () => {
@@ -138,25 +138,23 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
     newCluster()
     const gate = new Gate()
     const a = await cluster.start(where('a', gate))
-    const client = createClient({ url: redis.url })
-    const stores = redisStores(client, {
-      prefix: cluster.prefix,
-      address: '127.0.0.1',
-      key: KEY,
-      // Half of it passes before the first check, and two seconds before a process is given up.
-      lease: 2000,
-    })
+    const waiting = vi.spyOn(gate, 'wait')
+    // Half of it passes before the first check, and two seconds before a process is given up.
+    const stores = cluster.stores({ lease: 2000 })
     const { ownership } = stores.sessions
     if (ownership === undefined) throw new Error('sessions are not shared')
-    const checked = vi.spyOn(ownership, 'isAlive').mockImplementation(() => {
-      gate.open('a')
-      return Promise.resolve(false)
-    })
+    const checked = vi.spyOn(ownership, 'isAlive').mockResolvedValue(false)
     const b = await cluster.start(where('b'), { stores })
     const session = await InitializedSession.open(a.url, NEWEST)
-    const { json } = await session.at(b.url).request('tools/call', { name: 'wait' })
-    expect(json).toMatchObject(said('waited at a'))
-    expect(checked).toHaveBeenCalled()
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const answer = session.at(b.url).request('tools/call', { name: 'wait' })
+    await until(() => expect(waiting).toHaveBeenCalled())
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(checked).toHaveBeenCalledTimes(1)
+    await vi.advanceTimersByTimeAsync(500)
+    gate.open('a')
+    expect((await answer).json).toMatchObject(said('waited at a'))
+    expect(checked).toHaveBeenCalledTimes(1)
   })
 
   it.each([
@@ -174,13 +172,7 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
     newCluster()
     const gate = new Gate()
     const a = await cluster.start(where('a', gate))
-    const stores = redisStores(createClient({ url: redis.url }), {
-      prefix: cluster.prefix,
-      address: '127.0.0.1',
-      key: KEY,
-      lease: 200,
-      timeout: 2000,
-    })
+    const stores = cluster.stores({ lease: 200 })
     const { ownership } = stores.sessions
     if (ownership === undefined) throw new Error('sessions are not shared')
     // It is asked twice before a process is given up; the third time, this one was not.
@@ -209,11 +201,7 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
 
   it('respond to a notification with 202 also if a keep-alive is due while it is stored', async () => {
     newCluster()
-    const stores = redisStores(createClient({ url: redis.url }), {
-      prefix: cluster.prefix,
-      address: '127.0.0.1',
-      key: KEY,
-    })
+    const stores = cluster.stores()
     const { sessions } = stores
     const set = sessions.set.bind(sessions)
     const a = await cluster.start(where('a'), { stores, keepAlive: 5 })
@@ -297,13 +285,11 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
   })
 
   it('refuse requests of a process with another key', async () => {
-    newCluster({ lease: 500, timeout: 400 })
+    newCluster()
     const a = await cluster.start(where('a'))
-    const b = await cluster.start(
-      where('b'),
-      {},
-      { key: 'another key, which the others do not have' },
-    )
+    // It tries until its own lease would have ended.
+    const key = 'another key, which the others do not have'
+    const b = await cluster.start(where('b'), {}, { key, lease: 500 })
     const client = await InitializedSession.open(a.url, NEWEST)
     const refused = await client.at(b.url).request('ping')
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5'])
@@ -311,7 +297,7 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
   })
 
   it('take over the sessions of a process that is closed, at once', async () => {
-    newCluster({ lease: 600_000, timeout: 2000 })
+    newCluster({ lease: 600_000 })
     const a = await cluster.start(where('a'))
     const b = await cluster.start(where('b'))
     const c = await cluster.start(where('c'))
@@ -328,7 +314,7 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
   })
 
   it('wait for calls in progress of a process that is closed', async () => {
-    newCluster({ lease: 600_000, timeout: 2000 })
+    newCluster({ lease: 600_000 })
     const gate = new Gate()
     const a = await cluster.start(where('a', gate))
     const b = await cluster.start(where('b'))
@@ -348,22 +334,25 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
   })
 
   it('keep the responses of a process that is closed for clients that reconnect', async () => {
-    newCluster({ lease: 600_000, timeout: 2000 })
+    newCluster({ lease: 600_000 })
     const a = await cluster.start(where('a'))
     const b = await cluster.start(where('b'))
     const client = await InitializedSession.open(a.url, NEWEST)
-    const call = await client.stream(
-      'tools/call',
-      { name: 'wait', arguments: {}, _meta: { progressToken: 1 } },
-      'the call',
-    )
-    expect(await call.message()).toMatchObject({ params: { progress: 1 } })
-    const [primed, progress] = call.seen
+    const params = { name: 'wait', arguments: {}, _meta: { progressToken: 1 } }
+    const { id, seen } = await until(async () => {
+      const callId = crypto.randomUUID()
+      const call = await client.stream('tools/call', params, callId)
+      expect(await call.message()).toMatchObject({ params: { progress: 1 } })
+      // An event that is not stored within two seconds is sent without an id.
+      for (const event of call.seen) expect(event.id).toBeDefined()
+      return { id: callId, seen: call.seen }
+    })
+    const [primed, progress] = seen
     await a.close(0)
     for (const last of [primed?.id, progress?.id]) {
       const resumed = await client.at(b.url).listen(last)
       await resumed.ended()
-      const expected = { id: 'the call', error: { code: -32603 } }
+      const expected = { id, error: { code: -32603 } }
       expect(resumed.messages).toMatchObject(
         last === primed?.id ? [{ params: { progress: 1 } }, expected] : [expected],
       )
@@ -397,8 +386,11 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
     })
     await call.message()
     await commanding(redis.url, async (command) => {
-      const keys = (await command('KEYS', `{${cluster.prefix}}*`)) as string[] // KEYS returns names
-      expect(keys).toHaveLength(3)
+      const keys = await until(async () => {
+        const found = (await command('KEYS', `{${cluster.prefix}}*`)) as string[] // KEYS returns names
+        expect(found).toHaveLength(3)
+        return found
+      })
       for (const key of keys) {
         expect(Number(await command('PTTL', key))).toBeGreaterThan(0)
         expect(key).not.toContain(client.session)

@@ -23,7 +23,7 @@ afterEach(async () => {
   await Promise.all(opened.splice(0).map((each) => each.close()))
 })
 function stores(client: RedisClient, options: RedisOptions = {}): RedisStores {
-  const made = redis(client, { prefix: newPrefix(), ...options })
+  const made = redis(client, { prefix: newPrefix(), lease: 60_000, timeout: 20_000, ...options })
   opened.push(made)
   return made
 }

@@ -74,8 +74,9 @@ describe.skipIf(!hasRedis)('tasks in Redis', () => {
         async (steps) => {
           const prefix = newPrefix()
           const limits = { maxTasks: 4, maxTasksPerOwner: 3 }
+          const options = { lease: 60_000, timeout: 20_000 }
           const processes = [1, 2].map(() =>
-            redis(createClient({ url: server.url }), { prefix, timeout: 10_000, tasks: limits }),
+            redis(createClient({ url: server.url }), { ...options, prefix, tasks: limits }),
           )
           const model = new MemoryTaskStore(limits)
           try {

@@ -116,9 +116,10 @@ describe.skipIf(!canStartRedis)('processes that share tasks', () => {
     started.clear()
     rmSync(folder, { recursive: true, force: true })
   })
-  const start = (plan: object = {}, lease = LEASE, url = redis.url) => {
-    const args = [url, prefix, String(lease), ledger, JSON.stringify(plan)]
-    const made = new ServerProcess(args)
+  /** `timeout` is that of commands; by default it is short. */
+  const start = (plan: object = {}, lease = LEASE, url = redis.url, timeout?: number) => {
+    const args = [url, prefix, lease, ledger, JSON.stringify(plan), timeout ?? []]
+    const made = new ServerProcess(args.flat().map(String))
     started.add(made)
     return made
   }
@@ -256,7 +257,7 @@ describe.skipIf(!canStartRedis)('processes that share tasks', () => {
   it('end when they are closed, also without Redis', async () => {
     const own = await RedisServer.start()
     try {
-      const process = start({ exit: false }, 8000, own.url)
+      const process = start({ exit: false }, 60_000, own.url, 20_000)
       const { result } = await process.request('tools/call', { name: 'endless', arguments: {} })
       expect(result?.taskId).toBeDefined()
       await own.kill()
@@ -267,7 +268,7 @@ describe.skipIf(!canStartRedis)('processes that share tasks', () => {
   }, 60_000)
 
   it('take over from one that is paused, which can write nothing when it continues', async () => {
-    const [a, b] = [start({}, 600), start({}, 600)]
+    const [a, b] = [start({}, 600, redis.url, 20_000), start({}, 600, redis.url, 20_000)]
     const { result } = await a.request('tools/call', { name: 'tick', arguments: {} })
     const taskId = result?.taskId ?? ''
     const began = (attempt: number) =>

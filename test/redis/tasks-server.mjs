@@ -1,4 +1,4 @@
-// A server whose tasks are in Redis:   node tasks-server.mjs REDIS PREFIX LEASE LEDGER PLAN
+// A server whose tasks are in Redis:   node tasks-server.mjs REDIS PREFIX LEASE LEDGER PLAN [TIMEOUT]
 //
 //   {"kill": METHOD, "at": N, "phase": PHASE}   kills the process (SIGKILL) in the Nth call of a method of the store:
 //                                               before the command is sent, when it is sent, or after its reply
@@ -12,12 +12,12 @@ import { serveStdio } from '../../dist/stdio.js'
 import { tasks } from '../../dist/tasks.js'
 import { faultTools } from '../faults/tools.mjs'
 
-const [url, prefix, lease, ledger, plan] = process.argv.slice(2)
+const [url, prefix, lease, ledger, plan, timeout] = process.argv.slice(2)
 const { kill, at = 1, phase, exit = true } = JSON.parse(plan)
 const { tasks: store } = redis(createClient({ url }), {
   prefix,
   lease: Number(lease),
-  timeout: Math.max(250, Number(lease) / 4),
+  timeout: Number(timeout ?? Math.max(250, Number(lease) / 4)),
   // Those that have ended stay for an hour.
   tasks: { maxTasks: 1e6, maxTasksPerOwner: 1e6, maxBytes: 1e10, maxBytesPerOwner: 1e10 },
 })
