@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Channel, Receiver } from '../../src/jsonrpc/channel.js'
 import { memoryChannels } from '../../src/transports/memory.js'
 import { ProcessChannel } from '../../src/transports/stdio-client.js'
@@ -255,6 +255,26 @@ describe('a process', () => {
     await within(started, () => 'the first frame')
     channel.send(`["${'x'.repeat(2_000_000)}"]`)
     await within(channel.close(), () => 'the end of close')
+  })
+
+  it('that exits while this process is suspended is reported with its exit code', async () => {
+    const start = globalThis.setTimeout
+    const sleep = new Int32Array(new SharedArrayBuffer(4))
+    // Suspended until the time to wait for the exit after the end of stdout is over.
+    vi.spyOn(globalThis, 'setTimeout').mockImplementation(
+      (run: () => void, milliseconds?: number) => {
+        const timer = start(run, milliseconds)
+        if (milliseconds === 500) Atomics.wait(sleep, 0, 0, 600)
+        return timer
+      },
+    )
+    onTestFinished(() => void vi.restoreAllMocks())
+    // Its stdout ends a little before its exit.
+    const script = 'require("fs").closeSync(1); setTimeout(() => process.exit(7), 100)'
+    const channel = new ProcessChannel(process.execPath, ['--eval', script])
+    const { closed, receiver } = noting()
+    channel.receive(receiver)
+    expect((await closed)?.message).toContain('It exited with code 7')
   })
 
   it('that does not read before its responses are read gets all requests', async () => {
