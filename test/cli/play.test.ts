@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CCMCP, Child } from '../stdio/child.js'
+import { CCMCP, Child, heldTimers } from '../stdio/child.js'
 import { CLI, OFFER, ccmcp } from './command.js'
 
 let folder = ''
@@ -150,18 +150,14 @@ describe('ccmcp play', () => {
       file,
       '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n> {"jsonrpc":"2.0","id":2,"method":"x"}\n',
     )
-    const half = `process.stdin.on('data', (data) => /ping/.test(data) ? console.log('{"jsonrpc":"2.0","id":1,"result":{}}') : /end-of/.test(data) && process.stdin.pause() && console.log('{"end-of-transcript":1}'))`
-    const { code, stderr } = await ccmcp([
-      'play',
-      file,
-      '--record',
-      '--timeout',
-      '2',
-      '--',
-      process.execPath,
-      '-e',
-      half,
-    ])
+    // When it gets the second request, the wait for its response ends.
+    const half = `process.stdin.on('data', (data) => {
+      if (/ping/.test(data)) console.log('{"jsonrpc":"2.0","id":1,"result":{}}')
+      else if (/end-of/.test(data)) process.stdin.pause() && console.log('{"end-of-transcript":1}')
+      else process.kill(process.ppid, 'SIGUSR2')
+    })`
+    const args = ['play', file, '--record', '--timeout', '60', '--', process.execPath, '-e', half]
+    const { code, stderr } = await ccmcp(args, '', { env: heldTimers(60_000) })
     expect([code, stderr]).toEqual([1, `ccmcp: ${file}: no response to line 2\n`])
     expect(readFileSync(file, 'utf8').split('\n')).toHaveLength(4)
   })
