@@ -128,10 +128,11 @@ describe('a client that has closed its end of stdout', () => {
   })
 
   it('ends it also when a call in progress finishes', async () => {
-    const server = await serving()
-    server.send(call(1, 'wait', { ms: 100 }), call(2, 'never'))
+    const server = await serving({ env: heldTimers(1000) })
+    server.send(call(1, 'wait', { ms: 1000 }), call(2, 'never'))
     await server.said('begun 2')
     await server.closeOutput()
+    server.give('SIGUSR2') // the first call finishes
     await server.closed()
     expect(server.stderr).toBe('begun 1\nbegun 2\n')
     expect(server.code).toBe(0)
