@@ -370,6 +370,8 @@ describe('the status line', () => {
     expect(fitted('世界世界', 5)).toBe('世…')
   })
   it('is rewritten, hidden and cleared', () => {
+    vi.useFakeTimers() // it shows the seconds
+    onTestFinished(() => void vi.useRealTimers())
     const written: string[] = []
     const line = new StatusLine('x', {
       isTTY: true,
