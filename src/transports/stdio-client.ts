@@ -6,6 +6,7 @@ import { callHook, ignore } from '../jsonrpc/hook.js'
 import type { SentMessage } from '../jsonrpc/message.js'
 import { truncate } from '../jsonrpc/truncate.js'
 import { copyString } from '../jsonrpc/budget.js'
+import { nextTurn } from '../runtime.js'
 import { type ProcessStatus, explain } from './stdio-diagnosis.js'
 import { StreamChannel } from './streams.js'
 
@@ -116,19 +117,21 @@ export class ProcessChannel implements Channel {
         this.#status.error = error
         resolve(null)
       })
-      const ended = (code: number | null, signal: NodeJS.Signals | null) => {
-        this.#status.code = code
-        this.#status.signal = signal
+      const ended = (code: number | null) => {
         // Ends the children that the server has left behind.
         if (child.pid !== undefined) endGroup(child.pid)
         resolve(code)
       }
       // A child of the server may keep its pipes open, so that `close` never fires.
       let grace: ReturnType<typeof setTimeout> | undefined
-      child.on('exit', (code, signal) => (grace = setTimeout(ended, OUTPUT_TIMEOUT, code, signal)))
-      child.on('close', (code, signal) => {
+      child.on('exit', (code, signal) => {
+        this.#status.code = code
+        this.#status.signal = signal
+        grace = setTimeout(ended, OUTPUT_TIMEOUT, code)
+      })
+      child.on('close', (code) => {
         clearTimeout(grace)
-        ended(code, signal)
+        ended(code)
       })
     })
   }
@@ -160,7 +163,13 @@ export class ProcessChannel implements Channel {
     }
     void this.exited.then(closed)
     // A server that has closed its stdout can send no more responses, even if it keeps running.
-    void this.#streams.ended.then(() => setTimeout(closed, OUTPUT_TIMEOUT).unref())
+    const closedOutput = () => {
+      if (this.#status.code === undefined) closed()
+    }
+    // In the next turn: if this process was suspended, the exit of the server is noticed only then.
+    void this.#streams.ended.then(() =>
+      setTimeout(() => nextTurn(closedOutput), OUTPUT_TIMEOUT).unref(),
+    )
   }
 
   send(frame: string, message?: SentMessage): void {

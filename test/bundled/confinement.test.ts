@@ -54,10 +54,10 @@ function end(child: Child): Promise<void> {
   })
 }
 
-/** The next line of output. */
-const heard = (child: Child) =>
-  new Promise<string>((resolve, reject) => {
-    child.stdout.once('data', (line: Buffer) => resolve(line.toString()))
+/** Waits for the first output. */
+const ready = (child: Child) =>
+  new Promise<void>((resolve, reject) => {
+    child.stdout.once('data', () => resolve())
     child.once('close', (code) => reject(new Error(`The swapping process ended with ${code}`)))
   })
 
@@ -95,7 +95,9 @@ async function race(name: string, make: (root: string) => Access, swapper: Swapp
   const [program, script] = SWAPPERS[swapper]
   const child = spawn(program, [script, root, outside], { stdio: ['pipe', 'pipe', 'inherit'] })
   children.add(child)
-  await heard(child)
+  let output = ''
+  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  await ready(child)
   const access = make(root)
   const count = { attempts: 0, done: 0, escapes: 0 }
   const refusals = new Set<string>()
@@ -122,7 +124,8 @@ async function race(name: string, make: (root: string) => Access, swapper: Swapp
   const lists = ['directory', 'turning', 'still/deep']
   const work = async (turn: number) => {
     // A busy machine needs longer.
-    const isTimeLeft = () => performance.now() < deadline + (count.done > 40 ? 0 : 60_000)
+    const isEnough = () => count.done > 40 && output.includes('swapping')
+    const isTimeLeft = () => performance.now() < deadline + (isEnough() ? 0 : 60_000)
     for (let i = turn; isTimeLeft(); i++) {
       const [read = '', write = '', list = ''] = [
         reads[i % reads.length],
@@ -137,10 +140,10 @@ async function race(name: string, make: (root: string) => Access, swapper: Swapp
     }
   }
   await Promise.all([0, 1, 2, 3].map(work))
-  const last = heard(child)
+  const closed = new Promise((resolve) => child.once('close', resolve))
   child.stdin.end()
-  const swaps = Number(await last)
-  await end(child)
+  await closed
+  const swaps = Number(output.trim().split('\n').at(-1))
   const untouched = fingerprint(outside) === before
   console.log(
     `confinement, ${name}, ${swapper}: ${count.attempts} attempts (${count.done} carried out) against ${swaps} swaps, ${count.escapes} escapes, outside ${untouched ? 'untouched' : 'CHANGED'}`,

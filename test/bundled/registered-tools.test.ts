@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { fc } from '../fast-check.js'
 import { ccmcpServer } from '../../src/bundled/ccmcp.js'
 import { ToolFile, type ToolFileOptions } from '../../src/bundled/tool-file.js'
@@ -51,6 +51,11 @@ async function names(server: Server): Promise<string[]> {
   return found?.result?.tools.map(({ name }) => name) ?? []
 }
 const fresh = () => ccmcpServer({ roots: [folder] })
+/** No time passes for locks until the end of the test. */
+function stopClock(): void {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+}
 
 describe('register_tool', () => {
   it('adds a tool that can be listed and called immediately', async () => {
@@ -385,6 +390,7 @@ describe('persist', () => {
   })
   it('waits for the lock of another process without blocking other calls', async () => {
     const file = newFile()
+    stopClock() // otherwise the lock would be removed as stale
     const lock = `${file}.lock`
     writeFileSync(lock, '')
     const client = await connect(memory(open(file)))
@@ -405,6 +411,7 @@ describe('persist', () => {
   })
   it('stops waiting for the lock when the call is cancelled', async () => {
     const file = newFile()
+    stopClock() // otherwise the lock would be removed as stale
     writeFileSync(`${file}.lock`, '')
     const server = open(file)
     const client = await connect(memory(server))

@@ -139,7 +139,8 @@ class McpClient {
 describe.each(FRAMINGS)('document 004, Q12: the end-to-end session in $name', (framing) => {
   it('can be replayed as a transcript', async () => {
     const transcript = fileURLToPath(new URL('transcripts/q12.txt', import.meta.url))
-    const child = new Child(CCMCP, ['play', transcript, '--framing', framing.name])
+    const args = ['play', transcript, '--framing', framing.name, '--timeout', '60']
+    const child = new Child(CCMCP, args)
     child.end()
     await child.closed()
     expect([child.stdout.toString(), child.stderr, child.code]).toEqual([

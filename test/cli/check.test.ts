@@ -267,11 +267,11 @@ async function serveBadly(): Promise<{ url: string; close(): void }> {
   const server = createHttp(async (request, response) => {
     const text = Buffer.concat(await request.toArray()).toString()
     if (request.method !== 'POST') return void response.writeHead(405).end()
-    const [, id, method = ''] = /"id":(\d+),"method":"([^"]*)"/.exec(text) ?? []
+    const [, id, method = ''] = /"id":(-?\d+|"(?:[^"\\]|\\.)*"),"method":"([^"]*)"/.exec(text) ?? []
     if (id === undefined) return void response.writeHead(202).end()
     const result = RESULTS[method]
     const answer = result === undefined ? { error: { code: -1, message: 'no' } } : { result }
-    const message = JSON.stringify({ jsonrpc: '2.0', id: Number(id), ...answer })
+    const message = JSON.stringify({ jsonrpc: '2.0', id: JSON.parse(id) as unknown, ...answer })
     const isStream = method !== 'ping'
     response.writeHead(200, { 'content-type': isStream ? 'text/event-stream' : 'application/json' })
     response.end(isStream ? `: first\n\nid: 7\ndata: ${message}\n\n` : message)
@@ -302,7 +302,7 @@ it('ccmcp check of a URL keeps captures; findings have their bytes, and headers 
     '--format',
     'sarif',
     '--timeout',
-    '2',
+    '60',
   ])
   close()
   const path = join(captures, 'unknown-method-2025-11-25.ndjson')

@@ -370,6 +370,8 @@ describe('the status line', () => {
     expect(fitted('世界世界', 5)).toBe('世…')
   })
   it('is rewritten, hidden and cleared', () => {
+    vi.useFakeTimers() // it shows the seconds
+    onTestFinished(() => void vi.useRealTimers())
     const written: string[] = []
     const line = new StatusLine('x', {
       isTTY: true,
@@ -433,7 +435,7 @@ describe.runIf(spawnSync('script', ['-qec', 'true', '/dev/null']).status === 0)(
       expect(code).toBe(0)
     })
     it.each([
-      ['slow', 'one of four'],
+      ['endless', 'digging'],
       ['two', 'ok: '],
     ])('cancels by Ctrl-C: %s', async (tool, shown) => {
       const { code, output } = await inTerminal(['call', tool, ASK], [[shown, '\u0003']])

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { CCMCP, Child } from '../stdio/child.js'
+import { CCMCP, Child, heldTimers } from '../stdio/child.js'
 import { CLI, OFFER, ccmcp } from './command.js'
 
 let folder = ''
@@ -21,10 +21,14 @@ const FRESH = `A session.
 `
 const sum = `< {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"{\\"sum\\":42}"}],"isError":false,"structuredContent":{"sum":42}}}`
 
+/** Also a server that starts slowly has the time to respond. */
+const play = (args: readonly string[], env = {}) =>
+  ccmcp(['play', '--timeout', '60', ...args], '', { env })
+
 describe('ccmcp play', () => {
   it('records a session, and replays it in both framings', async () => {
     writeFileSync(file, FRESH)
-    expect(await ccmcp(['play', file, OFFER, '--record'])).toEqual({
+    expect(await play([file, OFFER, '--record'])).toEqual({
       code: 0,
       stdout: `${file}: 3 messages written\n`,
       stderr: '',
@@ -40,12 +44,12 @@ describe('ccmcp play', () => {
       '',
     ])
     for (const framing of ['lines', 'content-length'])
-      expect(await ccmcp(['play', file, OFFER, '--framing', framing])).toEqual({
+      expect(await play([file, OFFER, '--framing', framing])).toEqual({
         code: 0,
         stdout: `${file}: 4 messages sent, 3 received as expected\n`,
         stderr: '',
       })
-    expect((await ccmcp(['play', file, OFFER, '--record'])).stdout).toBe(
+    expect((await play([file, OFFER, '--record'])).stdout).toBe(
       `${file}: 3 messages written, no changes\n`,
     )
     expect(readFileSync(file, 'utf8')).toBe(recorded)
@@ -66,15 +70,15 @@ describe('ccmcp play', () => {
       '',
     ].join('\n')
     writeFileSync(file, transcript)
-    const { code, stdout } = await ccmcp(['play', file, OFFER])
+    const { code, stdout } = await play([file, OFFER])
     expect([code, stdout]).toEqual([0, `${file}: 3 messages sent, 3 received as expected\n`])
-    expect((await ccmcp(['play', file, OFFER, '--record'])).stdout).toBe(
+    expect((await play([file, OFFER, '--record'])).stdout).toBe(
       `${file}: 3 messages written, no changes\n`,
     )
 
     const lost = transcript.replace('"sum":$sum', '"total":$sum')
     writeFileSync(file, lost)
-    const unsent = await ccmcp(['play', file, OFFER, '--record'])
+    const unsent = await play([file, OFFER, '--record'])
     expect([unsent.code, unsent.stderr]).toEqual([
       1,
       `ccmcp: ${file}, line 6: no value was received for $sum\n${file} was not changed\n`,
@@ -82,7 +86,7 @@ describe('ccmcp play', () => {
     expect(readFileSync(file, 'utf8')).toBe(lost)
 
     writeFileSync(file, transcript.replace('$sum}}', '*}}'))
-    const unknown = await ccmcp(['play', file, OFFER])
+    const unknown = await play([file, OFFER])
     expect([unknown.code, unknown.stderr]).toEqual([
       2,
       expect.stringContaining(`${file}, line 6 sends $sum, but no "<" line before it sets it`),
@@ -90,32 +94,24 @@ describe('ccmcp play', () => {
   })
   it('shows differences', async () => {
     writeFileSync(file, FRESH)
-    await ccmcp(['play', file, OFFER, '--record'])
+    await play([file, OFFER, '--record'])
     const changed = readFileSync(file, 'utf8')
       .replace('"structuredContent":{"sum":42}', '"structuredContent":{"sum":41}')
       .replace('"serverInfo":{"name":"offer","version":"1.0.0"}', '"serverInfo":*')
     writeFileSync(file, changed)
-    const { code, stdout, stderr } = await ccmcp([
-      'play',
-      file,
-      '--',
-      process.execPath,
-      CLI,
-      'serve',
-      OFFER,
-    ])
+    const { code, stdout, stderr } = await play([file, '--', process.execPath, CLI, 'serve', OFFER])
     expect(stdout).toBe(
       `${file}, line 6:\n  result.structuredContent.sum is 42, not 41\n  expected ${sum.slice(2).replace('{"sum":42}}}', '{"sum":41}}}')}\n  received ${sum.slice(2)}\n`,
     )
     expect([stderr, code]).toEqual([`ccmcp: ${file}: 1 difference\n`, 1])
-    await ccmcp(['play', file, OFFER, '--record'])
+    await play([file, OFFER, '--record'])
     expect(readFileSync(file, 'utf8')).toBe(
       changed.replace('"structuredContent":{"sum":41}', '"structuredContent":{"sum":42}'),
     )
   })
   it('shows every message with --verbose', async () => {
     writeFileSync(file, '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n< *\n')
-    const { stderr, code } = await ccmcp(['play', file, '--verbose', OFFER])
+    const { stderr, code } = await play([file, '--verbose', OFFER])
     expect(stderr).toContain('> {"jsonrpc":"2.0","id":1,"method":"ping"}\n')
     expect(stderr).toContain('< {"jsonrpc":"2.0","id":1,"result":{}}\n')
     expect(code).toBe(0)
@@ -134,13 +130,13 @@ describe('ccmcp play', () => {
     ],
   ])('explains a failing server: %j', async (args, exitCode, said, complained) => {
     writeFileSync(file, FRESH)
-    await ccmcp(['play', file, OFFER, '--record'])
+    await play([file, OFFER, '--record'])
     const before = readFileSync(file, 'utf8')
-    const { code, stdout, stderr } = await ccmcp(['play', file, ...args])
+    const { code, stdout, stderr } = await play([file, ...args])
     for (const part of said) expect(stdout).toContain(part)
     for (const part of complained) expect(stderr).toContain(part)
     expect(code).toBe(exitCode)
-    const recorded = await ccmcp(['play', file, '--record', ...args])
+    const recorded = await play([file, '--record', ...args])
     expect([recorded.code, recorded.stdout]).toEqual([exitCode, ''])
     expect(recorded.stderr).toContain(`${file} was not changed\n`)
     expect(readFileSync(file, 'utf8')).toBe(before)
@@ -150,18 +146,14 @@ describe('ccmcp play', () => {
       file,
       '> {"jsonrpc":"2.0","id":1,"method":"ping"}\n> {"jsonrpc":"2.0","id":2,"method":"x"}\n',
     )
-    const half = `process.stdin.on('data', (data) => /ping/.test(data) ? console.log('{"jsonrpc":"2.0","id":1,"result":{}}') : /end-of/.test(data) && process.stdin.pause() && console.log('{"end-of-transcript":1}'))`
-    const { code, stderr } = await ccmcp([
-      'play',
-      file,
-      '--record',
-      '--timeout',
-      '2',
-      '--',
-      process.execPath,
-      '-e',
-      half,
-    ])
+    // When it gets the second request, the wait for its response ends.
+    const half = `process.stdin.on('data', (data) => {
+      if (/ping/.test(data)) console.log('{"jsonrpc":"2.0","id":1,"result":{}}')
+      else if (/end-of/.test(data)) process.stdin.pause() && console.log('{"end-of-transcript":1}')
+      else process.kill(process.ppid, 'SIGUSR2')
+    })`
+    const args = [file, '--record', '--', process.execPath, '-e', half]
+    const { code, stderr } = await play(args, heldTimers(60_000))
     expect([code, stderr]).toEqual([1, `ccmcp: ${file}: no response to line 2\n`])
     expect(readFileSync(file, 'utf8').split('\n')).toHaveLength(4)
   })
@@ -176,7 +168,7 @@ describe('ccmcp play', () => {
     ['.', undefined, /Cannot read .*: EISDIR/],
   ])('rejects %s', async (name, content, problem) => {
     if (content !== undefined) writeFileSync(join(folder, name), content)
-    const { code, stdout, stderr } = await ccmcp(['play', join(folder, name), OFFER])
+    const { code, stdout, stderr } = await play([join(folder, name), OFFER])
     expect(stderr).toMatch(problem)
     expect([code, stdout]).toEqual([2, ''])
   })

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest'
-import { Child } from '../stdio/child.js'
+import { Child, heldTimers } from '../stdio/child.js'
 import { CLI } from './command.js'
 
 /** Neither responds nor exits when it should. */
@@ -30,7 +30,10 @@ it.each([
 
 it('a second Ctrl-C exits at once, without waiting for the server', async () => {
   const server = ['--', process.execPath, '-e', STUCK]
-  const child = new Child(process.execPath, [CLI, 'call', 'x', '--verbose', ...server])
+  // Without the 2 s after which the server gets SIGTERM, and then SIGKILL.
+  const child = new Child(process.execPath, [CLI, 'call', 'x', '--verbose', ...server], {
+    env: heldTimers(2000),
+  })
   await child.until(() => /pid \d+\n/.test(child.stderr), 'the pid of the server')
   const pid = Number(/pid (\d+)/.exec(child.stderr)?.[1])
   onTestFinished(() => {

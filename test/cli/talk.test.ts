@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { CCMCP, Child, HANDSHAKE, ROOT } from '../stdio/child.js'
+import { CCMCP, Child, HANDSHAKE, ROOT, heldTimers } from '../stdio/child.js'
 import { CLI, OFFER, ccmcp, server } from './command.js'
 
 let folder = ''
@@ -371,9 +371,9 @@ describe('no connection', () => {
     ],
     [
       'a server that prints and is silent',
-      ['--timeout', '2', ...node(server('garbage'))],
+      ['--timeout', '60', ...node(server('garbage'))],
       [
-        'No response within 2000 ms to initialize',
+        'No response within 60000 ms to initialize',
         'First line on stdout that is not JSON: "Listening on \\u001b[31mstdio…"',
         '  ready\n',
       ],
@@ -384,7 +384,8 @@ describe('no connection', () => {
       ['The server does not serve 2026-07-28'],
     ],
   ])('%s', async (_, args, parts) => {
-    const { stdout, stderr, code } = await ccmcp(['list', ...args])
+    // The silent server ends each wait for a response.
+    const { stdout, stderr, code } = await ccmcp(['list', ...args], '', { env: heldTimers(2000) })
     for (const part of parts) expect(stderr).toContain(part)
     expect([stdout, code]).toEqual(['', 3])
   })
@@ -395,11 +396,13 @@ describe('no connection', () => {
     expect(code).toBe(3)
   })
   it('a call that times out', async () => {
-    expect(await ccmcp(['call', 'hang', OFFER, '--timeout', '2'])).toEqual({
-      code: 3,
-      stdout: '',
-      stderr: 'ccmcp: No response within 2000 ms to tools/call\n',
-    })
+    const args = ['call', 'hang', OFFER, '--timeout', '60', '--verbose']
+    const child = new Child(CCMCP, args, { env: heldTimers(60_000) })
+    await child.said('hanging')
+    child.give('SIGUSR2')
+    await child.closed()
+    expect([child.code, child.stdout.toString()]).toEqual([3, ''])
+    expect(child.stderr).toMatch(/\nccmcp: No response within 60000 ms to tools\/call\n$/)
   })
 })
 

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { listen, tokens } from '../../src/http.js'
+import { type Listening, listen, tokens } from '../../src/http.js'
 import { createServer, prompt, resource, tool } from '../../src/index.js'
 import { Child } from '../stdio/child.js'
 import { CLI, cli } from './command.js'
@@ -403,17 +403,26 @@ describe('a certificate', () => {
 
 describe('ccmcp subscribe', () => {
   let value = 1
+  /** Before 2026-07-28, the stream is opened independently of the subscription. */
+  const streamOf = (served: Listening) => expect.poll(() => served.openResponses).toBe(1)
   const watched = createServer({
     name: 'watched',
     version: '1.0.0',
     resources: [resource({ uri: 'sensor://a', read: () => `value ${value}` })],
   })
   it.each([['2026-07-28'], ['2025-06-18']])('prints updates until Ctrl-C: %s', async (revision) => {
-    const { url, close } = await listen(watched, QUIET)
-    cleanups.push(() => close(0))
+    const served = await listen(watched, QUIET)
+    cleanups.push(() => served.close(0))
     const options = ['--read', '--json', '--revision', revision]
-    const child = new Child(process.execPath, [CLI, 'subscribe', 'sensor://a', url, ...options])
+    const child = new Child(process.execPath, [
+      CLI,
+      'subscribe',
+      'sensor://a',
+      served.url,
+      ...options,
+    ])
     await child.said('subscribed to sensor://a; press Ctrl-C to stop')
+    await streamOf(served)
     value = 7
     watched.updated('sensor://a')
     expect(JSON.parse(await child.line(0))).toEqual({
@@ -426,11 +435,18 @@ describe('ccmcp subscribe', () => {
     expect(child.code).toBe(0)
   })
   it.each([['2026-07-28'], ['2025-06-18']])('prints text without --json: %s', async (revision) => {
-    const { url, close } = await listen(watched, QUIET)
-    cleanups.push(() => close(0))
+    const served = await listen(watched, QUIET)
+    cleanups.push(() => served.close(0))
     const options = ['--read', '--revision', revision]
-    const child = new Child(process.execPath, [CLI, 'subscribe', 'sensor://a', url, ...options])
+    const child = new Child(process.execPath, [
+      CLI,
+      'subscribe',
+      'sensor://a',
+      served.url,
+      ...options,
+    ])
     await child.said('subscribed to sensor://a; press Ctrl-C to stop\n')
+    await streamOf(served)
     value = 8
     watched.updated('sensor://a')
     expect(await child.line(0)).toMatch(/^\d{4}-.*Z sensor:\/\/a updated$/)
@@ -459,6 +475,7 @@ describe('ccmcp subscribe', () => {
       expect(await child.line(0)).toMatch(
         /Z sensor:\/\/a may have been updated while disconnected$/,
       )
+      await streamOf(second)
       watched.updated('sensor://a')
       expect(await child.line(1)).toMatch(/Z sensor:\/\/a updated$/)
       child.give('SIGINT')

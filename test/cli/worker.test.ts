@@ -59,7 +59,7 @@ describe.skipIf(!hasRedis)('workers', () => {
   /** A client of a server in this process, which runs no tasks. */
   const front = () => {
     prefix = newPrefix()
-    const stores = redis(createClient({ url: redisServer.url }), { prefix })
+    const stores = redis(createClient({ url: redisServer.url }), { prefix, timeout: 60_000 })
     const never = () => 'in the server'
     const client = new RawClient(
       createServer({

@@ -2,13 +2,17 @@
 import { ToolError, createServer, tool } from '../../dist/index.js'
 
 const number = { type: 'number' }
+let goOn = () => {}
 
 const tools = [
   tool({
     name: 'echo',
     description: 'Return the message.',
     input: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
-    run: ({ message }) => message,
+    run({ message }) {
+      goOn()
+      return message
+    },
   }),
   tool({
     name: 'sum',
@@ -37,12 +41,16 @@ const tools = [
   }),
   tool({
     name: 'work',
-    description: 'Report progress.',
-    async run(_, call) {
+    description: 'Report progress; with `waits`, wait for a call of echo after each step.',
+    input: { type: 'object', properties: { waits: { type: 'boolean' } } },
+    async run({ waits }, call) {
       for (let step = 1; step <= 3; step++) {
         call.progress(step, 3, `step ${step}`)
         // Some clients lose progress notifications that arrive in the same chunk as the response.
-        await new Promise((resolve) => setTimeout(resolve, 250))
+        await new Promise((resolve) => {
+          if (waits) goOn = resolve
+          else setTimeout(resolve, 250)
+        })
       }
       return 'done'
     },

@@ -99,8 +99,11 @@ describe('SDK 1.x client', () => {
   it('receives progress', async () => {
     const { client } = await connect()
     const seen: unknown[] = []
-    await client.callTool({ name: 'work' }, undefined, {
-      onprogress: (progress) => seen.push(progress),
+    await client.callTool({ name: 'work', arguments: { waits: true } }, undefined, {
+      onprogress(progress) {
+        seen.push(progress)
+        void client.callTool({ name: 'echo', arguments: { message: 'go on' } })
+      },
     })
     expect(seen).toEqual([
       { progress: 1, total: 3, message: 'step 1' },

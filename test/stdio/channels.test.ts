@@ -1,5 +1,6 @@
+import { existsSync, readFileSync } from 'node:fs'
 import { PassThrough } from 'node:stream'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Channel, Receiver } from '../../src/jsonrpc/channel.js'
 import { memoryChannels } from '../../src/transports/memory.js'
 import { ProcessChannel } from '../../src/transports/stdio-client.js'
@@ -256,6 +257,39 @@ describe('a process', () => {
     channel.send(`["${'x'.repeat(2_000_000)}"]`)
     await within(channel.close(), () => 'the end of close')
   })
+
+  it.runIf(process.platform === 'linux')(
+    'that exits while this process is suspended is reported with its exit code',
+    async () => {
+      // Its stdout ends a little before its exit.
+      const script =
+        'console.log(`[${process.pid}]`); require("fs").closeSync(1); setTimeout(() => process.exit(7), 100)'
+      const channel = new ProcessChannel(process.execPath, ['--eval', script])
+      const { events, closed, receiver } = noting()
+      const start = globalThis.setTimeout
+      const sleep = (milliseconds: number) =>
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds)
+      const hasExited = () => {
+        const stat = `/proc/${events[0]?.slice(1, -1)}/stat`
+        return !existsSync(stat) || readFileSync(stat, 'utf8').includes(') Z ')
+      }
+      // Suspended until it has exited, and the time to wait for that after the end of stdout is over.
+      vi.spyOn(globalThis, 'setTimeout').mockImplementation(
+        (run: () => void, milliseconds?: number) => {
+          const timer = start(run, milliseconds)
+          if (milliseconds !== 500 || events.length !== 1) return timer
+          events.push('suspended')
+          while (!hasExited()) sleep(10)
+          sleep(500)
+          return timer
+        },
+      )
+      onTestFinished(() => void vi.restoreAllMocks())
+      channel.receive(receiver)
+      expect((await closed)?.message).toContain('It exited with code 7')
+      expect(events).toContain('suspended')
+    },
+  )
 
   it('that does not read before its responses are read gets all requests', async () => {
     const script = new URL('../interop/server.mjs', import.meta.url).pathname

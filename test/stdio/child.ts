@@ -12,6 +12,12 @@ export const CCMCP = `${ROOT}ccmcp`
 export const TOOLS = fileURLToPath(new URL('servers/tools.mjs', import.meta.url))
 export const PARENT = fileURLToPath(new URL('servers/parent.mjs', import.meta.url))
 
+/** Variables for a program of Node whose timers of that many milliseconds or more fire at SIGUSR2 only, not by the clock. */
+export const heldTimers = (from: number) => ({
+  NODE_OPTIONS: `--import=${new URL('servers/held-timers.mjs', import.meta.url).href}`,
+  TIMERS: String(from),
+})
+
 /** The launcher line that moves the messages to separate file descriptors. */
 export const ISOLATED = 'CCMCP_WIRE=3,4 exec node "$0" 3<&0 4>&1 </dev/null 1>&2'
 
@@ -174,12 +180,7 @@ export class Child {
   }
 
   /** Waits until the condition is true; checked on every event. */
-  until(
-    condition: () => boolean,
-    what: string,
-    beyondEnd = false,
-    deadline = DEADLINE,
-  ): Promise<void> {
+  until(condition: () => boolean, what: string, beyondEnd = false): Promise<void> {
     let watcher = () => {}
     const met = new Promise<void>((resolve, reject) => {
       watcher = () => {
@@ -190,7 +191,7 @@ export class Child {
       this.#watchers.add(watcher)
       watcher()
     })
-    return within(met, () => `${what}; ${this.#state()}`, deadline).finally(() =>
+    return within(met, () => `${what}; ${this.#state()}`).finally(() =>
       this.#watchers.delete(watcher),
     )
   }

@@ -180,7 +180,7 @@ describe.runIf(hasScript)('./ccmcp at a terminal', () => {
       'ccmcp: ccmcp is waiting for an MCP client on stdin (one JSON message per line). "ccmcp demo" shows a server at work; press Ctrl-D to quit.\r',
     )
     child.write('\u0004')
-    await child.until(() => child.code !== null, 'its exit', true, 5000)
+    await child.exited()
   })
 
   it('shows control characters of a server as escapes', async () => {
@@ -196,7 +196,7 @@ describe.runIf(hasScript)('./ccmcp at a terminal', () => {
     child.write(`${ping(1)}\n`)
     await child.until(() => child.lines.includes(`${pong(1)}\r`), 'the answer')
     child.write('\u0004')
-    await child.until(() => child.code !== null, 'its exit', true, 5000)
+    await child.exited()
     expect(child.code).toBe(0)
   })
 
@@ -205,7 +205,7 @@ describe.runIf(hasScript)('./ccmcp at a terminal', () => {
     child.write(`${ping(1)}\n`)
     await child.until(() => child.lines.includes(`${pong(1)}\r`), 'the answer')
     child.write('\u0003')
-    await child.until(() => child.code !== null, 'its exit', true, 5000)
+    await child.exited()
     expect(child.code).toBe(0)
   })
 })

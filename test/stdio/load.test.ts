@@ -8,6 +8,7 @@ import {
   HANDSHAKE,
   TOOLS,
   call,
+  heldTimers,
   ping,
   pong,
   serving,
@@ -136,7 +137,9 @@ describe.runIf(linux)('a client that does not read', () => {
   })
 
   it('gets every byte that was written before two signals', async () => {
-    const server = await serving({ reading: false, env: { AGAIN: '1', SIGNALS: '1' } })
+    // Without the 2 s after which the output would be abandoned.
+    const env = { AGAIN: '1', SIGNALS: '1', ...heldTimers(2000) }
+    const server = await serving({ reading: false, env })
     const meter = new Meter()
     const idle = activity(server.pid)
     server.send(call(1, 'echo', { text: 'x'.repeat(4 * MB) }))
@@ -269,9 +272,12 @@ describe('under load', () => {
 
   it('a slow call does not block the next one', async () => {
     const server = await serving()
-    server.send(call(1, 'nap', { ms: 300 }), ping(2), call(3, 'nap', { ms: 0 }))
-    await server.line(3)
-    expect(server.lines).toEqual([GREETING, pong(2), text(3, 'slept'), text(1, 'slept')])
+    server.send(call(1, 'hold'), ping(2), call(3, 'nap', { ms: 0 }))
+    await server.line(2)
+    server.send(call(4, 'release'))
+    await server.line(4)
+    expect(server.lines.slice(0, 3)).toEqual([GREETING, pong(2), text(3, 'slept')])
+    expect(server.lines.slice(3).toSorted()).toEqual([text(1, 'held'), text(4, 'released')])
   })
 
   it('5,000 calls of 200 ms run concurrently', async () => {

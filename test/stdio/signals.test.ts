@@ -7,6 +7,7 @@ import {
   HANDSHAKE,
   TOOLS,
   call,
+  heldTimers,
   ping,
   pong,
   serving,
@@ -37,7 +38,8 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
   })
 
   it('ends a call with an error after 1 s and exits with 0', async () => {
-    const server = await serving()
+    // Without the 5 s after the end of input.
+    const server = await serving({ env: heldTimers(4000) })
     server.send(call(1, 'never'))
     await server.said('begun 1')
     const began = Date.now()
@@ -47,17 +49,15 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
     expect(server.lines).toEqual([GREETING, stopped(1)])
     expect(server.code).toBe(0)
     expect(took).toBeGreaterThan(900)
-    expect(took).toBeLessThan(4000) // the end of input would take 5 s
   })
 
   it('ends calls in progress immediately with an error when sent twice, and exits with 0', async () => {
-    const server = await serving({ env: { AGAIN: '1' } })
+    // Without the 1 s that one signal would give it.
+    const server = await serving({ env: { AGAIN: '1', ...heldTimers(900) } })
     server.send(call(1, 'never'))
     await server.said('begun 1')
-    const began = Date.now()
     server.give(signal)
     await server.closed()
-    expect(Date.now() - began).toBeLessThan(900) // one alone would give it 1 s
     expect(server.lines).toEqual([GREETING, stopped(1)])
     expect(server.code).toBe(0)
     expect(server.signal).toBe(null)
@@ -77,15 +77,14 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
   })
 
   it('shortens the wait after the end of stdin', async () => {
-    const server = await serving({ env: { SIGNALS: '1' } })
-    const began = Date.now()
+    // Without the 5 s after the end of stdin.
+    const server = await serving({ env: { SIGNALS: '1', ...heldTimers(4500) } })
     server.end(call(1, 'never'))
     await server.said('got end')
     server.give(signal)
     await server.closed()
     expect(server.lines).toEqual([GREETING, stopped(1)])
     expect(server.code).toBe(0)
-    expect(Date.now() - began).toBeLessThan(4500)
   })
 
   it('ends a server on separate file descriptors in the same way', async () => {
@@ -108,10 +107,12 @@ describe('with `exit: false`', () => {
   })
 
   it('a signal leaves no handle on separate file descriptors', async () => {
-    const server = await servingIsolated({ env: { OPTIONS: '{"exit":false}', EXIT: '1' } })
+    // A timer that is left behind would keep it running.
+    const env = { OPTIONS: '{"exit":false}', EXIT: '1', ...heldTimers(1000) }
+    const server = await servingIsolated({ env })
     server.give('SIGTERM')
-    await server.until(() => server.stderr === 'exit 0\n', 'its end', false, 4000)
     await server.closed()
+    expect(server.stderr).toBe('exit 0\n')
     expect(server.code).toBe(0)
   })
 })
@@ -127,10 +128,11 @@ describe('a client that has closed its end of stdout', () => {
   })
 
   it('ends it also when a call in progress finishes', async () => {
-    const server = await serving()
-    server.send(call(1, 'wait', { ms: 100 }), call(2, 'never'))
+    const server = await serving({ env: heldTimers(1000) })
+    server.send(call(1, 'wait', { ms: 1000 }), call(2, 'never'))
     await server.said('begun 2')
     await server.closeOutput()
+    server.give('SIGUSR2') // the first call finishes
     await server.closed()
     expect(server.stderr).toBe('begun 1\nbegun 2\n')
     expect(server.code).toBe(0)

@@ -73,7 +73,7 @@ describe('the stdout of a server', () => {
   it('calls the callback of process.stdout.end(callback)', async () => {
     const server = await serving()
     server.send(call(1, 'endAndWait'))
-    await server.until(() => server.lines.length > 1, 'the answer', false, 3000)
+    await server.line(1)
     expect(server.lines).toEqual([GREETING, text(1, 'ended')])
   })
 })

@@ -28,10 +28,13 @@ for _ in range(2):
         sys.exit("renameat2: " + os.strerror(ctypes.get_errno()))
 
 print("ready", flush=True)
-swaps = 0
+swaps = rounds = 0
 while not select.select([sys.stdin], [], [], 0)[0]:
     for _ in range(100):
         for one, other in PAIRS:
             if renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) == 0:
                 swaps += 1
+    rounds += 1
+    if rounds == 1:
+        print("swapping", flush=True)
 print(swaps, flush=True)

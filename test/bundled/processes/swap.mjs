@@ -50,6 +50,7 @@ function round() {
     turnLink()
     swaps += 3
   }
+  if (swaps === 150) process.stdout.write('swapping\n')
   if (!stopped) return setImmediate(round)
   for (const name of ['.link', '.file', '.turning']) rmSync(at(name), { force: true })
   process.stdout.write(`${swaps}\n`)

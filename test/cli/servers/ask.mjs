@@ -68,18 +68,20 @@ const tools = [
     async run(_, call) {
       call.log.info('starting')
       call.progress(1, 4, 'one of four')
-      await new Promise((resolve, reject) => {
-        const timer = setTimeout(resolve, 300)
-        call.signal.addEventListener('abort', () => {
-          clearTimeout(timer)
-          reject(new Error('aborted'))
-        })
-      })
+      await new Promise((resolve) => setTimeout(resolve, 300))
       call.log.warning('half way')
       call.progress(2, 4, 'two of four')
       await new Promise((resolve) => setTimeout(resolve, 100))
       return 'slow is done'
     },
+  }),
+  tool({
+    name: 'endless',
+    run: (_, call) =>
+      new Promise((_resolve, reject) => {
+        call.progress(1, 2, 'digging')
+        call.signal.addEventListener('abort', () => reject(new Error('aborted')))
+      }),
   }),
   tool({
     name: 'where',

@@ -16,7 +16,11 @@ const wait = tool({
       process.stderr.write(`${NAME} runs ${call.key} attempt ${call.attempt}\n`)
     }),
 })
-const { tasks: store } = redis(createClient({ url: REDIS }), { prefix: PREFIX, lease: 120_000 })
+const { tasks: store } = redis(createClient({ url: REDIS }), {
+  prefix: PREFIX,
+  lease: 120_000,
+  timeout: 60_000,
+})
 export const server = createServer({
   name: 'shared',
   version: '1',

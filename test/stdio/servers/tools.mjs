@@ -21,6 +21,8 @@ const after = (milliseconds) => new Promise((resolve) => setTimeout(resolve, mil
 /** Tells the test that the call has begun. */
 const begin = (call) => process.stderr.write(`begun ${call.id}\n`)
 
+let release = () => {}
+
 const tools = {
   echo: ({ text }) => text,
   /** Answers late. */
@@ -33,6 +35,12 @@ const tools = {
   async nap({ ms }) {
     await after(ms)
     return 'slept'
+  },
+  /** Answers when `release` is called. */
+  hold: () => new Promise((resolve) => (release = () => resolve('held'))),
+  release() {
+    release()
+    return 'released'
   },
   never(_, call) {
     begin(call)
