@@ -19,7 +19,7 @@ import {
   checkUnique,
   isOfType,
 } from './assertions.js'
-import { matches } from './pattern.js'
+import { MatchLimitError, matches, resetSteps } from './pattern.js'
 import { EvaluatedParts, Scope, type CachedResult } from './dynamic-scope.js'
 import { type AnySchema, SchemaIndex, isSchema } from './schema-index.js'
 
@@ -41,6 +41,7 @@ export function check(schema: JsonSchema, value: unknown): Outcome {
     indexes.set(schema, index)
   }
   const issues = new Issues()
+  resetSteps()
   try {
     new Walk(index).apply(index.root, value, issues, undefined)
   } catch (error) {
@@ -53,6 +54,7 @@ export function check(schema: JsonSchema, value: unknown): Outcome {
 function validationError(error: unknown): string {
   // MAX_DEPTH or the stack is exceeded, or a Map or a string has reached its maximum size.
   if (error instanceof RangeError) return 'is nested too deeply or too large to be validated'
+  if (error instanceof MatchLimitError) return error.message
   throw error
 }
 
@@ -317,12 +319,7 @@ class Walk {
       if (issues.full) return
       if (isSchema(propertyNames)) this.#name(propertyNames, name, issues)
       const parts = Object.hasOwn(known, name) ? [known[name]] : []
-      for (const [pattern, part] of patterns) {
-        const matching = matches(pattern, name)
-        if (matching === undefined)
-          issues.add(`has a name that is too long to be compared with the pattern ${pattern}`)
-        else if (matching) parts.push(part)
-      }
+      for (const [pattern, part] of patterns) if (matches(pattern, name)) parts.push(part)
       if (parts.length === 0 && isSchema(additionalProperties)) parts.push(additionalProperties)
       this.#member(parts, value[name], name, issues, evaluated)
     }

@@ -21,17 +21,27 @@ type Instruction =
   | { do: 'match' }
 
 const MAX_INSTRUCTIONS = 10_000
-/** Maximum steps of a match: about half a second, and more only for a long text. */
+/** Maximum steps of a match: about half a second. */
 const MAX_STEPS = 20_000_000
-const MAX_STEPS_PER_CHARACTER = 16
+/** Maximum steps of all matches of one validation: about two seconds. */
+const MAX_TOTAL_STEPS = 5 * MAX_STEPS
+/** Steps for each character that count against neither. */
+const FREE_STEPS = 16
 
-/** The match has exceeded its maximum steps. */
-class MatchLimitError extends Error {}
+/** A match has exceeded its maximum steps, and the value cannot be validated. */
+export class MatchLimitError extends Error {}
+
+let totalLeft = MAX_TOTAL_STEPS
+
+/** Begins a validation: its matches have the maximum steps again. */
+export function resetSteps(): void {
+  totalLeft = MAX_TOTAL_STEPS
+}
 
 const matchers = new Map<string, (text: string) => boolean>()
 
-/** Whether the pattern matches somewhere in the text; undefined if the maximum steps are exceeded. */
-export function matches(pattern: string, text: string): boolean | undefined {
+/** Whether the pattern matches somewhere in the text; throws a MatchLimitError if that takes too many steps. */
+export function matches(pattern: string, text: string): boolean {
   let matcher = matchers.get(pattern)
   if (matcher === undefined) {
     matcher = makeMatcher(pattern)
@@ -41,7 +51,8 @@ export function matches(pattern: string, text: string): boolean | undefined {
   try {
     return matcher(text)
   } catch (error) {
-    if (error instanceof MatchLimitError) return undefined
+    if (error instanceof MatchLimitError)
+      error.message = `has a string that is too long to be compared with the pattern ${pattern}`
     throw error
   }
 }
@@ -217,7 +228,13 @@ function walk(
 ): boolean {
   const { text } = subject
   const marks = new Int32Array(program.length).fill(-1)
-  let left = Math.max(MAX_STEPS, MAX_STEPS_PER_CHARACTER * text.length)
+  const free = FREE_STEPS * text.length
+  const most = free + Math.min(MAX_STEPS, totalLeft)
+  let left = most
+  const end = (found: boolean) => {
+    totalLeft -= Math.max(0, most - left - free)
+    return found
+  }
   let now: number[] = []
   for (let at = backwards ? text.length : 0; ;) {
     const character = backwards ? codePointBefore(text, at) : text.codePointAt(at)
@@ -231,13 +248,13 @@ function walk(
       const instruction = program[state]
       if (instruction === undefined) continue
       if (instruction.do === 'match') {
-        if (matched(at)) return true
+        if (matched(at)) return end(true)
       } else if (instruction.do === 'fork') open.push(...instruction.to)
       else if (instruction.do === 'assert') {
         if (instruction.holds(subject, at)) open.push(state + 1)
       } else if (character !== undefined && instruction.test(character)) next.push(state + 1)
     }
-    if (character === undefined) return false
+    if (character === undefined) return end(false)
     const size = character > 0xffff ? 2 : 1
     at += backwards ? -size : size
     now = next

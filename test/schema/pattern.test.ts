@@ -109,16 +109,35 @@ describe('patterns', () => {
     expect(matches(heavy, 'aaab')).toBe(true)
     const named = { type: 'object', patternProperties: { [heavy]: { type: 'number' } } }
     const long = 'a'.repeat(20_000)
-    expect(check({ type: 'string', pattern: heavy }, long)).toMatchObject({
-      issues: [{ message: `is too long to be compared with the pattern ${heavy}` }],
+    const message = `has a string that is too long to be compared with the pattern ${heavy}`
+    expect(check({ type: 'string', pattern: heavy }, long)).toEqual({
+      issues: [{ path: '', message }],
     })
-    expect(check(named, { [long]: 1 })).toMatchObject({
-      issues: [{ message: `has a name that is too long to be compared with the pattern ${heavy}` }],
-    })
+    expect(check(named, { [long]: 1 })).toEqual({ issues: [{ path: '', message }] })
+    // Whether it matches is not known.
+    expect(check({ not: { pattern: heavy } }, long)).toEqual({ issues: [{ path: '', message }] })
     // A long text alone does not exceed the limit.
     expect(matches('^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==)?$', 'QUJD'.repeat(500_000))).toBe(
       true,
     )
+  })
+
+  it('stop after the maximum steps of a whole value', () => {
+    // About 8 million steps for each string.
+    const pattern = 'a{1,1000}a{1,1000}b'
+    const schema = { type: 'array', items: { anyOf: [{ pattern }, {}] } }
+    const text = 'a'.repeat(2000)
+    expect(check(schema, [text])).toEqual({ value: [text] })
+    const message = `has a string that is too long to be compared with the pattern ${pattern}`
+    expect(
+      check(
+        schema,
+        Array.from({ length: 1000 }, () => text),
+      ),
+    ).toEqual({
+      issues: [{ path: '', message }],
+    })
+    expect(check(schema, [text])).toEqual({ value: [text] })
   })
 
   it('may have lookahead and lookbehind', () => {
