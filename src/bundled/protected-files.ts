@@ -5,7 +5,8 @@ import { basename, dirname, resolve } from 'node:path'
 /**
  * Files of the server itself, such as the one with the registered tools, which
  * the file tools must not access. `tools.json` also protects every name that
- * starts with `tools.json.`, such as its lock file.
+ * starts with `tools.json.`, such as its lock file, and numbered ones such as
+ * `tools-2.json`: a second capture of the same name gets a number.
  */
 export class ProtectedFiles {
   readonly #files: readonly {
@@ -25,8 +26,9 @@ export class ProtectedFiles {
   /** Whether a directory entry is a protected file, or would be if it existed. */
   async has(name: string, directory: () => Promise<Stats>): Promise<boolean> {
     const entry = folded(name)
+    const unnumbered = entry.replace(/-\d+(\.[^.]*)?$/, '$1')
     for (const file of this.#files) {
-      const named = entry === file.name || entry.startsWith(`${file.name}.`)
+      const named = [entry, unnumbered].includes(file.name) || entry.startsWith(`${file.name}.`)
       if (named && isSame(await directory(), await statOrUndefined(file.directory))) return true
     }
     return false

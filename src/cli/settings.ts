@@ -15,7 +15,7 @@ export interface Settings extends Pick<
 }
 
 /** Options whose files the file tools must not access. */
-const PROTECTED_FILES = ['log-file', 'tokens', 'tls-cert', 'tls-key'] as const
+const PROTECTED_FILES = ['log-file', 'capture', 'tokens', 'tls-cert', 'tls-key'] as const
 
 export function settingsOf(values: ReadonlyMap<string, string>, name: string): Settings {
   const settings: Settings = {}

@@ -228,6 +228,7 @@ describe.each(resolutions)('protected files, %s', (resolution) => {
     'work/tools.json': '{}',
     'work/tools.json.lock': '',
     'work/tools.jsonx': 'x',
+    'work/tools-x.json': 'x',
     'work/sub/tools.json': 'sub',
     'keys/key': SECRET,
   })
@@ -259,6 +260,8 @@ describe.each(resolutions)('protected files, %s', (resolution) => {
     'Tools.Json.LOCK',
     'tools.json.lock.0123',
     'tools.json.damaged-1',
+    'tools-2.json',
+    'TOOLS-17.JSON',
     'tools.json.',
     'tools\u200b.json.loc\u212a',
     'tool\u017f.json',
@@ -283,6 +286,7 @@ describe.each(resolutions)('protected files, %s', (resolution) => {
   })
   it('do not affect other files', async () => {
     expect(await files.read('tools.jsonx')).toBe('x')
+    expect(await files.read('tools-x.json')).toBe('x')
     expect(await files.read('sub/tools.json')).toBe('sub')
     await files.write('sub/tools.json.lock', 'mine')
     expect(await namesIn(files, '.')).toContain('tools.json')

@@ -113,6 +113,20 @@ describe('the servers', () => {
     )
     expect(stdout).toContain('belongs to the server itself')
   })
+  it('protects its captures, which contain tokens, from the file tools', async () => {
+    for (const path of ['own.ndjson', 'own-2.ndjson']) {
+      const { stdout } = await ccmcp(
+        ['--root', folder, '--capture', join(folder, 'own.ndjson')],
+        lines(
+          ...HANDSHAKE,
+          call(1, 'read_file', { path }),
+          call(2, 'write_file', { path, content: '' }),
+        ),
+      )
+      expect(stdout.match(/belongs to the server itself.*"isError":true/g)).toHaveLength(2)
+      expect(readFileSync(join(folder, path), 'utf8')).toContain('tools/call')
+    }
+  })
   it('offers only the selected tools', async () => {
     expect(await toolsOf('--tools', 'add,hello')).toEqual(['hello', 'add'])
     expect(await toolsOf('--exclude-tools=add')).not.toContain('add')
