@@ -9,7 +9,7 @@ import type {
 } from '../protocol/model.js'
 import { type Command, HELP } from './command.js'
 import { CommandError } from './options.js'
-import { type Piece, print, printJson, styled } from './print.js'
+import { type Piece, printAll, printJson, styled } from './print.js'
 import { MAX_TEXT, indented, truncate, schemaText } from './format.js'
 import { CLIENT_OPTIONS, TARGET_NOTES } from './target.js'
 import { isConnectionLost, withClient } from './with-client.js'
@@ -43,7 +43,7 @@ If one of the lists fails, the others are shown, and the exit code is 1, or 3 if
                 errors: errors.map(({ method, error }) => ({ method, ...errorFields(error) })),
               },
         )
-      else print(...formatFeatures(features, errors.length > 0))
+      else printAll(formatFeatures(features, errors.length > 0))
       if (errors.length === 0) return
       const lines = errors.map(({ method, error }) => `${method} failed: ${messageOf(error)}`)
       throw new CommandError(

@@ -57,6 +57,11 @@ export function render(
 
 /** Writes to stdout. A closed pipe is not an error. */
 export function print(...pieces: readonly Piece[]): void {
+  printAll(pieces)
+}
+
+/** The same for any number of pieces: a call has at most about 100,000 arguments. */
+export function printAll(pieces: readonly Piece[]): void {
   printRaw(render(pieces, process.stdout))
 }
 

@@ -9,7 +9,7 @@ import { readJournal } from '../stores/journal/journal-task-store.js'
 import type { ClaimedTask, TaskCommand } from '../stores/task-store.js'
 import { type Command, HELP } from './command.js'
 import { type Arguments, CommandError, UsageError, columns } from './options.js'
-import { type Piece, print, printJson, styled } from './print.js'
+import { type Piece, print, printAll, printJson, styled } from './print.js'
 
 /** Hexadecimal digits that are shown of a name. */
 const SHOWN = 12
@@ -94,7 +94,7 @@ async function find(tasks: readonly ListedTask[], name: string): Promise<ListedT
 function list(tasks: readonly ListedTask[], json: boolean): void {
   if (json) return printJson({ tasks: tasks.map((task) => summaryOf(task)) })
   if (tasks.length === 0) return print('No tasks\n')
-  const wide = Math.max(...tasks.map(({ state }) => state.tool.length))
+  const wide = tasks.reduce((width, { state }) => Math.max(width, state.tool.length), 0)
   const pieces = tasks.flatMap((task): Piece[] => {
     const { state, digest } = task
     return [
@@ -104,7 +104,7 @@ function list(tasks: readonly ListedTask[], json: boolean): void {
       state.statusMessage === undefined ? '\n' : `  ${truncate(oneLine(state.statusMessage))}\n`,
     ]
   })
-  print(...pieces)
+  printAll(pieces)
 }
 
 function show(task: ListedTask, json: boolean): void {

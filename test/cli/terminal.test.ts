@@ -8,12 +8,14 @@ import { CCMCP } from '../stdio/child.js'
 import { ccmcp, server } from './command.js'
 
 const node = (...args: string[]) => ['--', process.execPath, ...args]
-const EVIL = 'a\u0007b\u009b31m\u202e\u200e\u200f\u061c\u2067\u007f\rc\td\ne'
-const SAFE = 'a\\u0007b\\u009b31m\\u202e\\u200e\\u200f\\u061c\\u2067\\u007f\\u000dc\td\ne'
+const EVIL =
+  'a\u0007b\u009b31m\u202e\u200e\u200f\u061c\u2067\u007f\u200b\u2028\u2060\ufeff\u{e0041}\rc\td\ne'
+const SAFE =
+  'a\\u0007b\\u009b31m\\u202e\\u200e\\u200f\\u061c\\u2067\\u007f\\u200b\\u2028\\u2060\\ufeff\\udb40\\udc41\\u000dc\td\ne'
 /** Characters that must not reach a terminal. */
 // oxlint-disable-next-line no-control-regex -- these are searched for
 const CONTROLS =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e007f}]/u
 
 let folder = ''
 beforeAll(() => {
