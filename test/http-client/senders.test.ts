@@ -50,6 +50,32 @@ describe('a fetch', () => {
     expect(methods.slice(0, 2)).toEqual(['server/discover', 'initialize'])
   })
 
+  it.each<[string, unknown]>([
+    ['an object without a prototype', Object.create(null)],
+    [
+      'an object whose toString throws',
+      {
+        toString() {
+          throw new Error('no')
+        },
+      },
+    ],
+    ...['message', 'cause', 'name', 'code'].map((name): [string, unknown] => [
+      `an error whose ${name} throws`,
+      Object.defineProperty(new Error('odd'), name, {
+        get() {
+          throw new Error('no')
+        },
+      }),
+    ]),
+  ])('that rejects with %s fails the request', async (_, odd) => {
+    // oxlint-disable-next-line prefer-promise-reject-errors -- a fetch of a user may do so
+    const fetch = () => Promise.reject(odd)
+    await expect(connect(http('http://localhost/mcp', { fetch }))).rejects.toThrow(
+      'The request failed: ',
+    )
+  })
+
   it('that ignores its signal does not keep a cancelled request, nor its late response', async () => {
     let cancelled = false
     let respond: (response: Response) => void = () => {}

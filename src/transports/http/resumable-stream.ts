@@ -129,7 +129,7 @@ export class ResumableStream {
       const next = events.filter((event) => event.number > last)
       const newest = next.at(-1)
       if (newest === undefined) return found
-      found.push(...next)
+      for (const event of next) found.push(event)
       last = newest.number
     }
   }

@@ -61,6 +61,16 @@ export function unexpectedBody(status: number, type: string): RequestFailedError
 
 /** The error for a request without a response; `sent`: whether the server may have received it. */
 export function toRequestFailed(error: unknown, sent: boolean): RequestFailedError {
+  try {
+    return convert(error, sent)
+  } catch {
+    // A `fetch` of the user may reject with anything.
+    const message = 'The request failed: "fetch" rejected with a value that cannot be read'
+    return new RequestFailedError('NETWORK', message, { executed: sent ? 'maybe' : 'no' })
+  }
+}
+
+function convert(error: unknown, sent: boolean): RequestFailedError {
   if (error instanceof RequestFailedError) return error
   const cause = error instanceof Error ? error : new Error(String(error))
   if (cause instanceof UnexpectedResponseError)
