@@ -112,6 +112,11 @@ describe('ccmcp list', () => {
     expect(stderr).toContain('resources/list failed: The connection broke: ')
     expect(code).toBe(3)
   })
+  it('with hundreds of thousands of arguments is printed', async () => {
+    const { stdout, stderr, code } = await ccmcp(['list', ...node(server('lists'), 'wide')])
+    expect([stderr, code]).toEqual(['', 0])
+    expect(stdout).toContain('tool999')
+  })
   it('stops reading an endless list', async () => {
     const { stdout, stderr, code } = await ccmcp(['list', ...node(server('lists'), 'endless')])
     expect(stderr).toBe(

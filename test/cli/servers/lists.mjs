@@ -1,4 +1,4 @@
-// A stateless server whose lists are as the argument says: evil, failing, dying, endless, long or noisy.
+// A stateless server whose lists are as the argument says: evil, failing, dying, endless, long, wide or noisy.
 import { createInterface } from 'node:readline'
 
 const kind = process.argv[2]
@@ -7,6 +7,10 @@ const page = (members) => ({
   result: { resultType: 'complete', ttlMs: 0, cacheScope: 'private', ...members },
 })
 const named = (name) => ({ name, inputSchema: { type: 'object' } })
+const wide = (index) => {
+  const properties = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`a${at}`, {}]))
+  return { name: `tool${index}`, inputSchema: { type: 'object', properties } }
+}
 const down = { error: { code: -32603, message: 'database is down' } }
 let pages = 0
 
@@ -16,6 +20,8 @@ function toolsList() {
     return page({
       tools: [{ ...named('x'.repeat(1_000_000)), description: 'y'.repeat(1_000_000) }],
     })
+  if (kind === 'wide')
+    return page({ tools: Array.from({ length: 1000 }, (_, index) => wide(index)) })
   return page({ tools: [kind === 'evil' ? { ...named(EVIL), description: EVIL } : named('t')] })
 }
 
