@@ -47,8 +47,13 @@ export class ProcessConnection extends Connection {
     child.stdout.on('data', (bytes: Buffer) => this.receive(bytes))
     child.stdout.on('error', () => {})
     // Delayed: if the server is exiting, the exit is reported instead, and stderr has been read.
+    const closedOutput = () => {
+      if (child.exitCode === null && child.signalCode === null)
+        this.end('the server closed its output')
+    }
+    // In the next turn: if this process was suspended, the exit of the server is noticed only then.
     child.stdout.on('end', () => {
-      setTimeout(() => this.end('the server closed its output'), OUTPUT_TIMEOUT).unref()
+      setTimeout(() => setImmediate(closedOutput), OUTPUT_TIMEOUT).unref()
     })
     child.stderr.on('data', (bytes: Buffer) => {
       recording.stderr(bytes)

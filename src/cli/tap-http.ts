@@ -26,8 +26,10 @@ export async function tapUrl(
     ca,
     ...(proxy === undefined ? {} : { prepare: (agent) => tunnel(agent, proxy) }),
   })
+  // Before the URL is known, so that no signal is missed.
+  const signalled = firstSignal()
   print(`${tap.url}\n`)
-  const signal = await firstSignal()
+  const signal = await signalled
   await tap.close()
   capture.event('exit', { code: 0, signal })
   await capture.close()
