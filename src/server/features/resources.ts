@@ -237,10 +237,15 @@ function contentsOf(value: unknown, uri: string, mimeType: string | undefined): 
       throw new TypeError(
         `contents[${index}] must be a string, bytes, or an object with a "text" or a "blob"`,
       )
-    for (const name of ['uri', 'mimeType'])
-      if (item[name] !== undefined && typeof item[name] !== 'string')
+    const named: Record<string, string> = {}
+    for (const name of ['uri', 'mimeType']) {
+      const member = item[name]
+      if (member === undefined) continue
+      if (typeof member !== 'string')
         throw new TypeError(`contents[${index}].${name} must be a string`)
-    const given = { uri, ...type, ...withoutUndefined(item) }
+      named[name] = member
+    }
+    const given = { ...item, uri, ...type, ...named }
     return blob instanceof Uint8Array ? { ...given, blob: toBase64(blob) } : given
   })
 }
