@@ -24,7 +24,7 @@ const isType = (value: unknown) => isString(value) && TYPES.has(value)
 
 const SCHEMAS: Rule = [isObject, 'an object of schemas']
 const LIST: Rule = [isList, 'a non-empty array of schemas']
-const COUNT: Rule = [isCount, 'a non-negative integer']
+export const COUNT: Rule = [isCount, 'a non-negative integer']
 const NUMBER: Rule = [isNumber, 'a number']
 const STRING: Rule = [isString, 'a string']
 

@@ -166,21 +166,30 @@ interface ResourceProperties extends Omit<ResourceListing, 'uri' | 'name' | '_me
 type ReadItem =
   | string
   | Uint8Array
-  | (Partial<Omit<ResourceContents, 'blob'>> & { blob?: string | Uint8Array | undefined })
+  | (Partial<Omit<ResourceContents, 'uri' | 'blob'>> & {
+      uri?: string | undefined
+      blob?: string | Uint8Array | undefined
+    })
 /** One or several of them, also as a `ReadResourceResult`; undefined if there is no such resource. */
 type ReadValue =
   | ReadItem
   | readonly ReadItem[]
-  | { contents: readonly ReadItem[]; _meta?: Meta | undefined }
+  | ({
+      contents: readonly ReadItem[]
+      _meta?: Meta | undefined
+      resultType?: 'complete' | undefined
+    } & Partial<CacheHint>)
   | undefined
+
+type ListValue = ResourceListing[] | { resources: ResourceListing[] }
 
 export interface ResourceDefinition<Uri extends string> extends ResourceProperties {
   /** A fixed URI, or a template (RFC 6570) such as `file:///{+path}`. */
   uri: Uri
   /** Returns its contents: a string, bytes, contents in full, several, or `{ contents }`; undefined if there is no such resource. */
   read: (variables: Variables<Uri>, call: Call) => ReadValue | Promise<ReadValue>
-  /** Lists resources of a template. */
-  list?: (call: Call) => ResourceListing[] | Promise<ResourceListing[]>
+  /** Lists resources of a template: an array, or `{ resources }`. */
+  list?: (call: Call) => ListValue | Promise<ListValue>
   /** By variable of the template: completions of what has been typed so far. */
   complete?: { readonly [Key in keyof Variables<Uri>]?: Complete }
 }
@@ -191,7 +200,7 @@ export interface Resource extends ResourceProperties {
     variables: Record<string, string | string[]>,
     call: Call,
   ) => ReadValue | Promise<ReadValue>
-  readonly list?: (call: Call) => ResourceListing[] | Promise<ResourceListing[]>
+  readonly list?: (call: Call) => ListValue | Promise<ListValue>
   readonly complete?: Readonly<Record<string, Complete | undefined>>
 }
 
@@ -240,6 +249,7 @@ type PromptValue =
       messages: readonly PromptMessageInput[]
       description?: string | undefined
       _meta?: Meta | undefined
+      resultType?: 'complete' | undefined
     }
 interface PromptMessageInput {
   role: Role

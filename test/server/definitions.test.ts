@@ -107,6 +107,30 @@ describe('the arguments of a prompt', () => {
   )
 })
 
+describe('the members of a resource', () => {
+  it.each<[object, string]>([
+    [{ size: '12' }, '"size" must be a non-negative integer'],
+    [{ size: -1 }, '"size" must be a non-negative integer'],
+    [{ mimeType: 5 }, '"mimeType" must be a string'],
+    [{ name: 5 }, '"name" must be a string'],
+    [{ name: null }, '"name" must be a string'],
+    [{ read: 'x' }, '"read" must be a function'],
+    [{ list: [] }, '"list" must be a function'],
+    [{ complete: { x: ['a'] } }, '"complete" must be an object with a function for each variable'],
+    [{ complete: () => [] }, '"complete" must be an object with a function for each variable'],
+  ])('are checked: %j', (members, message) => {
+    const made = { uri: 'a://{x}', read: () => '', ...members } as Resource
+    expect(() => createServer({ ...base, resources: [made] })).toThrow(
+      `Resource "a://{x}": ${message}`,
+    )
+  })
+
+  it('may be undefined', () => {
+    const made = { uri: 'a://{x}', read: () => '', name: undefined, complete: { x: undefined } }
+    expect(() => createServer({ ...base, resources: [made as unknown as Resource] })).not.toThrow()
+  })
+})
+
 describe('duplicate definitions', () => {
   const [one, two] = [tool({ name: 'add', run: () => '' }), tool({ name: 'add', run: () => '' })]
   const made = (uri: string) => resource({ uri, read: () => '' })

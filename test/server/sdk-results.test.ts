@@ -4,6 +4,7 @@ import { McpServer, ResourceTemplate } from '@modelcontextprotocol/sdk/server/mc
 import type {
   CallToolResult,
   GetPromptResult,
+  ListResourcesResult,
   ReadResourceResult,
 } from '@modelcontextprotocol/sdk/types.js'
 import { describe, expect, it } from 'vitest'
@@ -12,8 +13,10 @@ import { httpHandler } from '../../src/http.js'
 import {
   type Prompt,
   type Resource,
+  RpcError,
   type Server,
   type Tool,
+  ToolError,
   createServer,
   prompt,
   resource,
@@ -38,11 +41,11 @@ async function officially(server: McpServer): Promise<OfficialClient> {
 const make = (more: { tools?: Tool[]; resources?: Resource[]; prompts?: Prompt[] }) =>
   createServer({ name: 's', version: '1', ...more })
 
-/** Sends a request over a local channel; returns the response and the log. */
+/** Sends requests over a local channel; returns the first response and the log. */
 async function ask(
   server: Server,
   method: string,
-  params: Record<string, unknown>,
+  ...each: Record<string, unknown>[]
 ): Promise<{ answer: unknown; log: string }> {
   let log = ''
   const frames = [
@@ -56,7 +59,7 @@ async function ask(
       },
     },
     { method: 'notifications/initialized' },
-    { id: 2, method, params },
+    ...each.map((params, index) => ({ id: 2 + index, method, params })),
   ]
   const input = new Blob(
     frames.map((frame) => `${JSON.stringify({ jsonrpc: '2.0', ...frame })}\n`),
@@ -196,10 +199,98 @@ describe('a result as handlers of the official SDK return it', () => {
     })
   })
 
+  it('may have the resultType of a complete result, and caching hints of its contents', async () => {
+    const resultType = 'complete' as const
+    const server = make({
+      tools: [tool({ name: 'it', run: () => ({ resultType, content: [hi], isError: true }) })],
+      resources: [
+        resource({
+          uri: 'a://b',
+          cache: { ttlMs: 5, cacheScope: 'public' },
+          read: () => ({ resultType, contents: ['a'], ttlMs: 7 }),
+        }),
+        resource({
+          uri: 'a://c',
+          cache: { ttlMs: 5 },
+          read: () => ({ contents: ['a'], cacheScope: 'public' as const }),
+        }),
+      ],
+      prompts: [prompt({ name: 'p', build: () => ({ resultType, messages: [] }) })],
+    })
+    for (const revision of ['2025-11-25', '2026-07-28'] as const) {
+      const stateless = revision === '2026-07-28'
+      const typed = (hint = {}) =>
+        stateless ? { resultType, _meta: expect.anything() as unknown, ...hint } : {}
+      await using client = await connect(memory(server), { revision })
+      expect(await client.request('tools/call', { name: 'it' })).toEqual({
+        content: [hi],
+        isError: true,
+        ...typed(),
+      })
+      expect(await client.request('resources/read', { uri: 'a://b' })).toEqual({
+        contents: [{ uri: 'a://b', text: 'a' }],
+        ...typed({ ttlMs: 7, cacheScope: 'public' }),
+      })
+      expect(await client.request('resources/read', { uri: 'a://c' })).toEqual({
+        contents: [{ uri: 'a://c', text: 'a' }],
+        ...typed({ ttlMs: 5, cacheScope: 'public' }),
+      })
+      expect(await client.request('prompts/get', { name: 'p' })).toEqual({
+        messages: [],
+        ...typed(),
+      })
+    }
+  })
+
+  it('has members that are undefined only where they count as absent', async () => {
+    const none = undefined
+    const server = make({
+      tools: [
+        tool({
+          name: 'it',
+          run: () => ({
+            content: [
+              { ...hi, annotations: none },
+              { type: 'resource', resource: { uri: 'a://b', text: 'x', mimeType: none } },
+            ],
+            isError: none,
+            code: none,
+          }),
+        }),
+      ],
+      resources: [
+        resource({
+          uri: 'a://{id}',
+          mimeType: 'x/y',
+          // As written for the SDK, where the first argument is a URL.
+          read: (uri) => ({
+            contents: [
+              { uri: (uri as { href?: string }).href, mimeType: none, text: 'x', blob: none },
+            ],
+          }),
+          list: () => [{ uri: 'a://1', name: 'one', mimeType: none, description: none }],
+        }),
+      ],
+    })
+    await using client = await connect(memory(server), { revision: '2025-11-25' })
+    expect(await client.callTool('it')).toEqual({
+      content: [hi, { type: 'resource', resource: { uri: 'a://b', text: 'x' } }],
+      isError: false,
+    })
+    expect(await client.readResource('a://1')).toEqual({
+      contents: [{ uri: 'a://1', mimeType: 'x/y', text: 'x' }],
+    })
+    expect(await client.request('resources/list')).toEqual({
+      resources: [{ uri: 'a://1', name: 'one', mimeType: 'x/y' }],
+    })
+  })
+
   it('has the types of the official SDK', () => {
     const read = async (): Promise<ReadResourceResult> => ({ contents: [] })
     const build = async (): Promise<GetPromptResult> => ({ messages: [] })
+    const list = async (): Promise<ListResourcesResult> => ({ resources: [] })
     expect(resource({ uri: 'a://b', read }).read).toBe(read)
+    expect(resource({ uri: 'a://{b}', read, list }).list).toBe(list)
     expect(prompt({ name: 'p', build }).build).toBe(build)
     // @ts-expect-error contents are a list
     expect(resource({ uri: 'a://b', read: () => ({ contents: 'nope' }) }).uri).toBe('a://b')
@@ -235,6 +326,36 @@ describe('malformed results', () => {
     ],
     [{ content: [null] }, 'its "type" is missing'],
     [{ content: [{ type: 5n }] }, 'its "type" is a bigint'],
+    [
+      { content: [hi], isError: true, code: 3 },
+      'looks like a CallToolResult, but "code" is not a member of one',
+    ],
+    [{ content: [], isError: true, code: 3 }, '"code" is not a member of one'],
+    [
+      { resultType: 'input_required', inputRequests: {}, requestState: 'x' },
+      'its result is "input_required"; use call.ask to ask for input',
+    ],
+    [
+      { content: [hi, { ...hi, annotations: null }] },
+      'content[1]: "annotations" is null; leave it out',
+    ],
+    [{ ...hi, annotations: null }, 'content[0]: "annotations" is null'],
+    [[{ ...hi, _meta: null }], 'content[0]: "_meta" is null'],
+    [
+      result({ content: { type: 'resource_link', uri: 'a://b', name: 'x', title: null as never } }),
+      'content[0]: "title" is null',
+    ],
+    [
+      { content: [{ type: 'resource', resource: { uri: 'a://b', text: 'x', mimeType: null } }] },
+      'content[0]: "mimeType" is null',
+    ],
+    [
+      { ...image, data: 'data:image/png;base64,AAAA' },
+      'content[0]: "data" must be base64 without "data:" before it',
+    ],
+    [new TypeError('it broke'), 'it broke'],
+    [new Map([['a', 1]]), 'its result is not JSON; return a plain object or an array'],
+    [new Set([1]), 'its result is not JSON; return a plain object or an array'],
     [{ content: [], structuredContent: circular }, 'failed'],
     [{ content: [], structuredContent: 5n }, 'its result cannot be written as JSON'],
   ])('of a tool are an error result with the reason: %#', async (value, problem) => {
@@ -261,6 +382,10 @@ describe('malformed results', () => {
   it.each<[unknown, string]>([
     [{ content: [hi], other: 1 }, '{"content":[{"type":"text","text":"hi"}],"other":1}'],
     [{}, '{}'],
+    [{ a: undefined }, '{}'],
+    [{ resultType: 'vector' }, '{"resultType":"vector"}'],
+    [{ content: [], other: 1 }, '{"content":[],"other":1}'],
+    [Object.assign(new Map(), { toJSON: () => 6 }), '6'],
     [{ toJSON: () => 5, content: [] }, '5'],
   ])('with other members or none are a value: %#', async (value, text) => {
     await using client = await connect(
@@ -270,6 +395,38 @@ describe('malformed results', () => {
       content: [{ type: 'text', text }],
       isError: false,
     })
+  })
+
+  it('with another member beside content blocks are sent as JSON text, with one warning', async () => {
+    const run = () => ({ content: [hi], meta: {} })
+    const { answer, log } = await ask(
+      make({ tools: [tool({ name: 'it', run })] }),
+      'tools/call',
+      { name: 'it', arguments: {} },
+      { name: 'it', arguments: {} },
+    )
+    expect(answer).toEqual({
+      content: [{ type: 'text', text: JSON.stringify(run()) }],
+      isError: false,
+    })
+    const warning =
+      'Tool it returned what looks like a CallToolResult, but "meta" is not a member of one; it was sent as JSON text'
+    expect(log.split(warning)).toHaveLength(2)
+  })
+
+  it('that are errors count as thrown', async () => {
+    const server = make({
+      tools: [
+        tool({ name: 'model', run: () => new ToolError('for the model') }),
+        tool({ name: 'rpc', run: async () => new RpcError(7, 'for the client') }),
+        tool({ name: 'out', output: { type: 'object' }, run: () => new Error('x') as never }),
+      ],
+    })
+    await using client = await connect(memory(server))
+    const said = (text: string) => ({ content: [{ type: 'text', text }], isError: true })
+    expect(await client.callTool('model')).toMatchObject(said('for the model'))
+    expect(await client.callTool('out')).toMatchObject(said('Tool out failed: x'))
+    await expect(client.callTool('rpc')).rejects.toMatchObject({ code: 7 })
   })
 
   it.each<[string, unknown, string]>([
@@ -290,6 +447,16 @@ describe('malformed results', () => {
       'its result has "contents" and "text", which is not a member of a ReadResourceResult',
     ],
     ['read', { contents: [], _meta: 1 }, 'its result has a "_meta" that is not an object'],
+    ['read', { contents: [], ttlMs: '5' }, '"cache.ttlMs" must be a non-negative integer'],
+    ['read', { contents: [], resultType: 'other' }, 'its result has "contents" and "resultType"'],
+    ['read', { contents: [{ uri: null, text: 'a' }] }, 'contents[0].uri must be a string'],
+    ['read', { resultType: 'input_required', inputRequests: {} }, 'use call.ask to ask for input'],
+    ['build', { resultType: 'input_required', inputRequests: {} }, 'use call.ask to ask for input'],
+    [
+      'build',
+      { messages: [{ role: 'user', content: { ...hi, annotations: null } }] },
+      'content[0]: "annotations" is null',
+    ],
     ['read', 5, 'contents[0] must be a string, bytes'],
     ['build', { messages: 'nope' }, 'its result has "messages" that are not an array'],
     [
@@ -322,6 +489,83 @@ describe('malformed results', () => {
     expect(answer).toEqual({ code: -32603, message: `${String(what)} returned a malformed result` })
     expect(log).toContain(`${String(what)} returned a malformed result`)
     expect(log).toContain(problem)
+  })
+})
+
+describe('the list of a template', () => {
+  const listed = (value: unknown, mimeType?: string) =>
+    ask(
+      make({
+        resources: [
+          resource({
+            uri: 'a://{id}',
+            read: () => '',
+            list: () => value as [],
+            ...(mimeType === undefined ? {} : { mimeType }),
+          }),
+        ],
+      }),
+      'resources/list',
+      {},
+    )
+
+  it('may be { resources }, or any iterable', async () => {
+    const one = { uri: 'a://1', name: 'one' }
+    for (const value of [[one], { resources: [one] }, new Set([one])])
+      expect(await listed(value)).toEqual({ answer: { resources: [one] }, log: '' })
+  })
+
+  it('is sent without members that are null', async () => {
+    const none = null
+    const entry = {
+      uri: 'a://1',
+      name: 'one',
+      title: none,
+      description: none,
+      mimeType: none,
+      size: none,
+      annotations: { lastModified: none, priority: 1 },
+      icons: [{ src: 'data:,', mimeType: none }],
+      _meta: none,
+    }
+    const annotations = { priority: 1 }
+    const shown = { uri: 'a://1', name: 'one', annotations, icons: [{ src: 'data:,' }] }
+    expect((await listed([entry])).answer).toEqual({ resources: [shown] })
+    expect((await listed([entry], 'x/y')).answer).toEqual({
+      resources: [{ ...shown, mimeType: 'x/y' }],
+    })
+  })
+
+  it.each<[unknown, string]>([
+    [undefined, 'must return an array'],
+    [null, 'must return an array'],
+    [{ items: [] }, 'must return an array'],
+    [{ resources: 5 }, 'must return an array'],
+    ['a', 'returned an item without a "uri" and a "name"'],
+    [[{ uri: 'a://1', name: null }], 'returned an item without a "uri" and a "name"'],
+  ])('is an error that names the template: %j', async (value, problem) => {
+    const { answer, log } = await listed(value)
+    expect(answer).toMatchObject({ code: -32603 })
+    expect(log).toContain(`Resource "a://{id}": "list" ${problem}`)
+  })
+})
+
+describe('completions', () => {
+  const complete = () => ({ values: ['a'] }) as never
+  it.each<[object, string]>([
+    [{ type: 'ref/resource', uri: 'a://{id}' }, 'a://{id}'],
+    [{ type: 'ref/prompt', name: 'p' }, 'p'],
+  ])('that are not an array of strings are an error that names them: %j', async (ref, of) => {
+    for (const value of [complete, () => [5] as never, async () => undefined as never]) {
+      const server = make({
+        resources: [resource({ uri: 'a://{id}', read: () => '', complete: { id: value } })],
+        prompts: [prompt({ name: 'p', arguments: { id: { complete: value } }, build: () => '' })],
+      })
+      const argument = { name: 'id', value: '' }
+      const { answer, log } = await ask(server, 'completion/complete', { ref, argument })
+      expect(answer).toMatchObject({ code: -32603 })
+      expect(log).toContain(`"complete" of "id" in "${of}" must return an array of strings`)
+    }
   })
 })
 

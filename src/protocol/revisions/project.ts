@@ -38,9 +38,9 @@ function pick(revision: Revision, shape: keyof Fields, value: object): Record<st
   const picked: Record<string, unknown> = {}
   for (const name of revision.fields[shape]) {
     const member = members[name]
-    if (member === undefined) continue
+    if (member === undefined || member === null) continue // no member is nullable
     const nested = shape === 'tool' && name === 'annotations' ? 'toolAnnotations' : NESTED[name]
-    if (nested === undefined || typeof member !== 'object' || member === null) picked[name] = member
+    if (nested === undefined || typeof member !== 'object') picked[name] = member
     else if (Array.isArray(member))
       picked[name] = member.map((item: object) => pick(revision, nested, item))
     else picked[name] = pick(revision, nested, member)

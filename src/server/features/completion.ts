@@ -26,10 +26,14 @@ export async function complete(
   const { name, value } = argument as { name: string; value: string }
   const completer = await completerOf(context, ref, name)
   const given = isObject(others) && isObject(others['arguments']) ? others['arguments'] : {}
-  const found =
+  const found: unknown =
     typeof completer === 'function'
       ? await completer(value, strings(given))
       : completer.filter((each) => each.startsWith(value))
+  if (!isStrings(found))
+    throw new TypeError(
+      `"complete" of "${name}" in ${JSON.stringify(Object(ref).name ?? Object(ref).uri)} must return an array of strings`,
+    )
   const values = found.slice(0, MAX_VALUES)
   return { completion: { values, total: found.length, hasMore: found.length > values.length } }
 }
@@ -82,6 +86,10 @@ async function completerOf(
     INVALID_PARAMS,
     'Invalid params: "ref" must be of type "ref/prompt" or "ref/resource"',
   )
+}
+
+function isStrings(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === 'string')
 }
 
 function strings(values: Params): Record<string, string> {

@@ -22,15 +22,24 @@ interface SharedProperties {
   visible?: unknown
 }
 
-type Rule = [holds: (value: unknown) => boolean, what: string]
-const TEXT: Rule = [(value) => typeof value === 'string', 'a string']
-const FLAG: Rule = [(value) => typeof value === 'boolean', 'true or false']
+export type Rule = readonly [holds: (value: unknown) => boolean, what: string]
+export const TEXT: Rule = [(value) => typeof value === 'string', 'a string']
+export const FLAG: Rule = [(value) => typeof value === 'boolean', 'true or false']
+const OBJECT: Rule = [isObject, 'an object']
+export const isFunction: Rule[0] = (value) => typeof value === 'function'
 const oneOf =
   (...values: readonly unknown[]): Rule[0] =>
   (value) =>
     values.includes(value)
 const listOf = (holds: Rule[0]) => (value: unknown) => Array.isArray(value) && value.every(holds)
 
+const SHARED: Readonly<Record<string, Rule>> = {
+  title: TEXT,
+  description: TEXT,
+  annotations: OBJECT,
+  meta: OBJECT,
+  visible: [isFunction, 'a function of the caller'],
+}
 const ANNOTATIONS: Readonly<Record<string, Rule>> = {
   title: TEXT,
   readOnlyHint: FLAG,
@@ -50,17 +59,17 @@ const ICON: Readonly<Record<string, Rule>> = {
   theme: [oneOf('light', 'dark'), '"light" or "dark"'],
 }
 
-/** Clients reject a whole list for one member of the wrong type. */
-function checkMembers(
+/** Clients reject a whole list or result for one member of the wrong type. */
+export function checkMembers(
   value: object,
   rules: Readonly<Record<string, Rule>>,
-  place: string,
   fail: (problem: string) => Error,
+  place = '',
 ): void {
   for (const [name, member] of Object.entries(value)) {
     const [holds, what] = (Object.hasOwn(rules, name) ? rules[name] : undefined) ?? []
     if (member !== undefined && holds?.(member) === false)
-      throw fail(`"${place}.${name}" must be ${what}`)
+      throw fail(`"${place}${name}" must be ${what}`)
   }
 }
 
@@ -69,15 +78,10 @@ export function checkSharedProperties(
   facts: SharedProperties,
   fail: (problem: string) => Error,
 ): void {
-  const { title, description, annotations, icons, meta, cache, scopes, visible } = facts
+  const { annotations, icons, cache, scopes } = facts
   if (cache !== undefined) hintOf(cache, fail)
-  for (const [field, value] of Object.entries({ title, description })) {
-    if (value !== undefined && typeof value !== 'string') throw fail(`"${field}" must be a string`)
-  }
-  for (const [field, value] of Object.entries({ annotations, meta })) {
-    if (value !== undefined && !isObject(value)) throw fail(`"${field}" must be an object`)
-  }
-  checkMembers(Object(annotations), ANNOTATIONS, 'annotations', fail)
+  checkMembers(facts, SHARED, fail)
+  checkMembers(Object(annotations), ANNOTATIONS, fail, 'annotations.')
   if (
     icons !== undefined &&
     !(
@@ -87,9 +91,7 @@ export function checkSharedProperties(
   ) {
     throw fail('"icons" must be an array of objects with a "src"')
   }
-  for (const icon of icons ?? []) checkMembers(icon, ICON, 'icons', fail)
-  if (visible !== undefined && typeof visible !== 'function')
-    throw fail('"visible" must be a function of the caller')
+  for (const icon of icons ?? []) checkMembers(icon, ICON, fail, 'icons.')
   if (
     scopes !== undefined &&
     !(

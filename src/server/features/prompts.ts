@@ -7,7 +7,7 @@ import type { Context } from '../context.js'
 import type { Prompt } from '../define.js'
 import { isToolError } from '../tool-error.js'
 import { visibleTo, checkScopes, isVisibleTo, convertResult } from './definition.js'
-import { blocksOf } from './result.js'
+import { blocksOf, wholeResult } from './result.js'
 
 export function allPrompts({
   server,
@@ -80,19 +80,11 @@ function checkArguments(
 
 /** What `build` returned, as a result: text is what the user says; a `GetPromptResult` is taken as it is. */
 function resultOf(built: unknown): GetPromptResult {
-  if (!isObject(built) || !('messages' in built)) return { messages: messagesOf(built) }
-  const { messages, description, _meta, ...others } = built
-  const [other] = Object.keys(others)
-  if (other !== undefined)
-    throw new TypeError(
-      `its result has "messages" and "${other}", which is not a member of a GetPromptResult`,
-    )
-  if (!Array.isArray(messages))
-    throw new TypeError('its result has "messages" that are not an array')
+  const whole = wholeResult(built, 'GetPromptResult', ['messages', 'description', '_meta'])
+  if (whole === undefined) return { messages: messagesOf(built) }
+  const { messages, description, _meta } = whole
   if (description !== undefined && typeof description !== 'string')
     throw new TypeError('its result has a "description" that is not a string')
-  if (_meta !== undefined && !isObject(_meta))
-    throw new TypeError('its result has a "_meta" that is not an object')
   return {
     messages: messagesOf(messages),
     ...(description === undefined ? {} : { description }),

@@ -15,7 +15,8 @@ import type { Resource } from '../define.js'
 import { isToolError } from '../tool-error.js'
 import { MAX_LENGTH } from '../uri-template.js'
 import { looseKey, normalizeUri } from '../uri.js'
-import { UNCACHED, visibleTo, checkScopes, convertResult } from './definition.js'
+import { visibleTo, checkScopes, convertResult, hintOf, withoutUndefined } from './definition.js'
+import { wholeResult } from './result.js'
 
 /** Maximum length of a URI in the `data` of an error. */
 const MAX_URI = 2048
@@ -35,7 +36,7 @@ export async function allResources(context: Context): Promise<ResourceListing[]>
     : seen) {
     if (template === undefined) add(key, listing as ResourceListing) // a fixed one has a URI
     else if (definition.list !== undefined) {
-      for (const each of await definition.list(call)) {
+      for (const each of entriesOf(await definition.list(call), definition)) {
         const listed = checked(each, definition)
         // A template does not list what another definition hides from this caller.
         const match = mayHide ? matchUri(server, listed.uri) : undefined
@@ -47,15 +48,22 @@ export async function allResources(context: Context): Promise<ResourceListing[]>
   return [...found.values()]
 }
 
+/** What `list` returned: the entries, also as a `ListResourcesResult`. */
+function entriesOf(listed: unknown, { uri }: Resource): Iterable<ResourceListing> {
+  const entries: unknown = isObject(listed) && 'resources' in listed ? listed['resources'] : listed
+  if (typeof Object(entries)[Symbol.iterator] !== 'function')
+    throw new TypeError(`Resource ${JSON.stringify(uri)}: "list" must return an array`)
+  return entries as Iterable<ResourceListing> // each is looked at by `checked`
+}
+
 /** An entry of a template's list; its MIME type defaults to that of the template. */
 function checked(listing: ResourceListing, { uri, mimeType }: Resource): ResourceListing {
   if (!isObject(listing) || typeof listing.uri !== 'string' || typeof listing.name !== 'string')
     throw new TypeError(
       `Resource ${JSON.stringify(uri)}: "list" returned an item without a "uri" and a "name"`,
     )
-  return mimeType === undefined || listing.mimeType !== undefined
-    ? listing
-    : { ...listing, mimeType }
+  // Also if it is null, as in a database.
+  return mimeType === undefined ? listing : { ...listing, mimeType: listing.mimeType ?? mimeType }
 }
 
 export function allTemplates({
@@ -91,9 +99,8 @@ async function readFound(
         uri: truncate(uri, MAX_URI),
       },
     )
-  context.cache = { ...UNCACHED, ...found.definition.cache }
   return convertResult(`Resource ${found.definition.uri}`, context, () =>
-    resultOf(value, uri, found.definition.mimeType),
+    resultOf(value, uri, found.definition, context),
   )
 }
 
@@ -196,19 +203,20 @@ export function maySubscribe(context: Context, uri: string): boolean | Promise<b
 }
 
 /** What `read` returned, as a result: text, bytes, or one or several contents in full; a `ReadResourceResult` is taken as it is. */
-function resultOf(value: unknown, uri: string, mimeType: string | undefined): ReadResourceResult {
-  if (!isObject(value) || !('contents' in value))
-    return { contents: contentsOf(value, uri, mimeType) }
-  const { contents, _meta, ...others } = value
-  const [other] = Object.keys(others)
-  if (other !== undefined)
-    throw new TypeError(
-      `its result has "contents" and "${other}", which is not a member of a ReadResourceResult`,
-    )
-  if (!Array.isArray(contents))
-    throw new TypeError('its result has "contents" that are not an array')
-  if (_meta !== undefined && !isObject(_meta))
-    throw new TypeError('its result has a "_meta" that is not an object')
+function resultOf(
+  value: unknown,
+  uri: string,
+  { mimeType, cache }: Resource,
+  context: Context,
+): ReadResourceResult {
+  const whole = wholeResult(value, 'ReadResourceResult', [
+    'contents',
+    '_meta',
+    'ttlMs',
+    'cacheScope',
+  ])
+  const { contents, _meta, ttlMs, cacheScope } = whole ?? { contents: value }
+  context.cache = hintOf({ ...cache, ...withoutUndefined({ ttlMs, cacheScope }) }, TypeError)
   return {
     contents: contentsOf(contents, uri, mimeType),
     ...(_meta === undefined ? {} : { _meta }),
@@ -229,11 +237,15 @@ function contentsOf(value: unknown, uri: string, mimeType: string | undefined): 
       throw new TypeError(
         `contents[${index}] must be a string, bytes, or an object with a "text" or a "blob"`,
       )
-    for (const name of ['uri', 'mimeType'])
-      if (item[name] !== undefined && typeof item[name] !== 'string')
+    const named: Record<string, string> = {}
+    for (const name of ['uri', 'mimeType']) {
+      const member = item[name]
+      if (member === undefined) continue
+      if (typeof member !== 'string')
         throw new TypeError(`contents[${index}].${name} must be a string`)
-    return blob instanceof Uint8Array
-      ? { uri, ...type, ...item, blob: toBase64(blob) }
-      : { uri, ...type, ...item }
+      named[name] = member
+    }
+    const given = { ...item, uri, ...type, ...named }
+    return blob instanceof Uint8Array ? { ...given, blob: toBase64(blob) } : given
   })
 }

@@ -1,5 +1,5 @@
 import { isObject, isThenable } from '../../jsonrpc/message.js'
-import type { CallToolResult, ContentBlock } from '../../protocol/model.js'
+import type { CallToolResult, ContentBlock, Meta } from '../../protocol/model.js'
 import { type Validator, type Outcome, describeIssues } from '../../schema/standard.js'
 import { type ToolResult, isBranded } from '../define.js'
 
@@ -24,37 +24,85 @@ export function resultOf(
   // The output schema does not apply to failures.
   if (output === undefined || parts.isError === true) return assemble(parts, asJson(parts.value))
   const outcome = output.check(asJson(parts.value))
-  const hint = isResultShaped(returned) ? `. ${VALUE_HINT}` : ''
+  const hint = otherMember(returned) === '' ? `. ${VALUE_HINT}` : ''
   return isThenable(outcome)
     ? Promise.resolve(outcome).then((checked) => assemble(parts, fitting(checked, hint)))
     : assemble(parts, fitting(outcome, hint))
 }
 
-/** The warning if a tool with an `output` schema returns what looks like a whole result. */
+/** The hint if a tool with an `output` schema returns what looks like a whole result. */
 export const VALUE_HINT =
   'With an "output" schema, return the value itself, or result({ value, content }) to send content beside it'
 
-const RESULT_MEMBERS: ReadonlySet<string> = new Set([
-  'content',
-  'structuredContent',
-  'isError',
-  '_meta',
-])
+const MEMBERS = ['content', 'structuredContent', 'isError', '_meta']
 
-/** Whether a value looks like a `CallToolResult`, as handlers return it elsewhere: it has nothing but members of one. */
-export function isResultShaped(value: unknown): value is Record<string, unknown> {
-  if (!isObject(value) || isBranded(value) || 'toJSON' in value) return false
-  const names = Object.keys(value)
-  return names.length > 0 && names.every((name) => RESULT_MEMBERS.has(name))
+/** The first member of an object that a result does not have. */
+function memberBeside(
+  known: readonly string[],
+  value: Record<string, unknown>,
+): string | undefined {
+  return Object.keys(value).find(
+    (name) =>
+      value[name] !== undefined &&
+      !(name === 'resultType' ? value[name] === 'complete' : known.includes(name)),
+  )
+}
+
+/**
+ * Whether a value looks like a `CallToolResult`, as handlers return it elsewhere: '' if it has nothing but members of
+ * one; the name of another member if its content is that of one.
+ */
+export function otherMember(value: unknown): string | undefined {
+  if (!isObject(value) || isBranded(value) || 'toJSON' in value) return undefined
+  const other = memberBeside(MEMBERS, value)
+  if (other === undefined) return MEMBERS.some((name) => name in value) ? '' : undefined
+  const { content, isError } = value
+  return Array.isArray(content) &&
+    (content.length > 0 || isError === true) &&
+    content.every(isBlock)
+    ? other
+    : undefined
+}
+
+/** What `read` or `build` returned, if it is a whole result: an object with the first of its members. Throws if it is malformed. */
+export function wholeResult(
+  value: unknown,
+  type: string,
+  members: readonly [list: string, ...others: string[]],
+): (Record<string, unknown> & { _meta?: Meta | undefined }) | undefined {
+  if (!isObject(value)) return undefined
+  refuseInputRequired(value)
+  const [list] = members
+  if (!(list in value)) return undefined
+  const other = memberBeside(members, value)
+  if (other !== undefined)
+    throw new TypeError(
+      `its result has "${list}" and "${other}", which is not a member of a ${type}`,
+    )
+  if (!Array.isArray(value[list]))
+    throw new TypeError(`its result has "${list}" that are not an array`)
+  const { _meta } = value
+  if (_meta !== undefined && !isObject(_meta))
+    throw new TypeError('its result has a "_meta" that is not an object')
+  return value
+}
+
+function refuseInputRequired({ resultType }: Record<string, unknown>): void {
+  if (resultType === 'input_required')
+    throw new TypeError('its result is "input_required"; use call.ask to ask for input')
 }
 
 function partsOf(returned: unknown): ToolResult {
-  if (!isResultShaped(returned)) return { content: contentOf(returned) }
+  if (!isObject(returned)) return { content: contentOf(returned) }
+  refuseInputRequired(returned)
   const { content, structuredContent, isError, _meta } = returned
   const wrong = (problem: string) =>
     new TypeError(
       `its result looks like a CallToolResult, but ${problem}; to send such a value as JSON text, return JSON.stringify(value)`,
     )
+  const other = otherMember(returned)
+  if (other && isError === true) throw wrong(`"${other}" is not a member of one`)
+  if (other !== '') return { content: contentOf(returned) }
   if (content === undefined && structuredContent === undefined) throw wrong('it has no "content"')
   if (content !== undefined && !Array.isArray(content))
     throw wrong('its "content" is not an array of content blocks')
@@ -109,11 +157,11 @@ function assemble({ content, meta, isError }: ToolResult, value: unknown): CallT
 
 function contentOf(value: unknown): ContentBlock[] {
   if (value === undefined) return []
-  if (isBlock(value)) return [value]
   if (
-    Array.isArray(value) &&
-    value.length > 0 &&
-    value.every((item) => typeof item === 'string' || isBlock(item))
+    isBlock(value) ||
+    (Array.isArray(value) &&
+      value.length > 0 &&
+      value.every((item) => typeof item === 'string' || isBlock(item)))
   )
     return blocksOf(value)
   return [{ type: 'text', text: toJson(value) }]
@@ -129,8 +177,24 @@ export function blocksOf(
       throw new TypeError(
         `content[${index}] is neither a string nor a content block: ${faultOf(item)}`,
       )
+    const fault = faultIn(item)
+    if (fault !== undefined) throw new TypeError(`content[${index}]: ${fault}`)
     return item
   })
+}
+
+/** What clients do not accept in a block that has what it needs. */
+function faultIn(block: ContentBlock): string | undefined {
+  const { type } = block
+  const members: Record<string, unknown> = {
+    ...(type === 'resource' ? block.resource : undefined),
+    ...block,
+  }
+  const name = Object.keys(members).find((each) => members[each] === null)
+  if (name !== undefined) return `"${name}" is null; leave it out`
+  return (type === 'image' || type === 'audio') && block.data.startsWith('data:')
+    ? '"data" must be base64 without "data:" before it'
+    : undefined
 }
 
 /** What a block of each type needs. */
@@ -156,6 +220,9 @@ function faultOf(item: unknown): string {
 }
 
 function toJson(value: unknown): string {
+  if (value instanceof Error) throw value
+  if ((value instanceof Map || value instanceof Set) && !('toJSON' in value))
+    throw new TypeError('its result is not JSON; return a plain object or an array')
   try {
     // Functions and symbols are not JSON at all.
     return JSON.stringify(value) ?? 'null'

@@ -3,9 +3,13 @@ import type { PromptListing } from '../../protocol/model.js'
 import { checkTypos, namesOf } from '../../schema/names.js'
 import type { Prompt, PromptArgument } from '../define.js'
 import {
+  FLAG,
+  type Rule,
   SHARED_MEMBERS,
+  TEXT,
   checkSharedProperties,
   checkListable,
+  isFunction,
   withoutUndefined,
 } from './definition.js'
 
@@ -42,18 +46,16 @@ export function preparePrompt(definition: Prompt): ServedPrompt {
   return { definition, listing: checkListable(listing, fail) }
 }
 
-const ARGUMENT_MEMBERS: Readonly<
-  Record<keyof PromptArgument, [holds: (value: unknown) => boolean, what: string]>
-> = {
-  title: [(value) => typeof value === 'string', 'a string'],
-  description: [(value) => typeof value === 'string', 'a string'],
-  required: [(value) => typeof value === 'boolean', 'true or false'],
+const ARGUMENT_MEMBERS: Readonly<Record<keyof PromptArgument, Rule>> = {
+  title: TEXT,
+  description: TEXT,
+  required: FLAG,
   values: [
     (value) =>
       Array.isArray(value) && value.length > 0 && value.every((each) => typeof each === 'string'),
     'an array of strings',
   ],
-  complete: [(value) => typeof value === 'function', 'a function of what has been typed'],
+  complete: [isFunction, 'a function of what has been typed'],
 }
 const STRINGS =
   'The arguments of a prompt are strings: name each, as in { code: { description: "What to review", required: false } }'

@@ -1,13 +1,18 @@
 import { isObject } from '../../jsonrpc/message.js'
 import type { ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
+import { COUNT } from '../../schema/lint.js'
 import { checkTypos, namesOf } from '../../schema/names.js'
 import type { Resource } from '../define.js'
 import { MAX_LENGTH, UriTemplate } from '../uri-template.js'
 import { looseKey, normalizeUri } from '../uri.js'
 import {
+  type Rule,
   SHARED_MEMBERS,
+  TEXT,
+  checkMembers,
   checkSharedProperties,
   checkListable,
+  isFunction,
   withoutUndefined,
 } from './definition.js'
 
@@ -26,6 +31,19 @@ export interface ServedResource {
 const MEMBERS = namesOf<Resource>()(
   `${SHARED_MEMBERS} uri mimeType size annotations cache anyPath read list complete`,
 )
+
+const RULES: Readonly<Record<string, Rule>> = {
+  name: TEXT,
+  mimeType: TEXT,
+  size: COUNT,
+  list: [isFunction, 'a function'],
+  complete: [
+    (value) =>
+      isObject(value) &&
+      Object.values(value).every((each) => each === undefined || isFunction(each)),
+    'an object with a function for each variable',
+  ],
+}
 
 export function prepareResource(
   definition: Resource,
@@ -46,6 +64,7 @@ export function prepareResource(
   if (typeof read !== 'function') throw fail('"read" must be a function')
   checkTypos(definition, MEMBERS, fail)
   checkSharedProperties(definition, fail)
+  checkMembers(definition, RULES, fail)
   const template = uri.includes('{') ? makeTemplate(uri, fail) : undefined
   for (const other of others) {
     if (template !== undefined && other.template?.shape === template.shape)

@@ -14,7 +14,7 @@ import { callerOf } from '../lifecycle.js'
 import { ToolSlot } from '../tool-slot.js'
 import { newErrorReference } from '../../jsonrpc/reference.js'
 import { visibleTo, checkScopes, isVisibleTo } from './definition.js'
-import { VALUE_HINT, isResultShaped, resultOf } from './result.js'
+import { VALUE_HINT, otherMember, resultOf } from './result.js'
 import type { ServedTool } from './served-tool.js'
 
 export function allTools({ server, connection }: Context): ToolListing[] | Promise<ToolListing[]> {
@@ -221,9 +221,10 @@ function finish(
 ): CallToolResult | Promise<CallToolResult> {
   const { server, call } = context
   const result = resultOf(returned, tool.output)
-  if (tool.output !== undefined && !warned.has(tool) && isResultShaped(returned)) {
+  const other = typeof returned !== 'object' || warned.has(tool) ? undefined : otherMember(returned)
+  if (tool.output === undefined ? other : other === '') {
     warned.add(tool)
-    const message = `Tool ${tool.listing.name} returned what looks like a CallToolResult; it was used as the value. ${VALUE_HINT}`
+    const message = `Tool ${tool.listing.name} returned what looks like a CallToolResult${other ? `, but "${other}" is not a member of one; it was sent as JSON text` : `; it was used as the value. ${VALUE_HINT}`}`
     context.report({ level: 'warning', message, id: context.call.id })
   }
   const { maxResult } = tool.definition
