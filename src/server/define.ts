@@ -80,7 +80,9 @@ export interface ToolDefinition<
 }
 
 /** Unknown for a schema. For an object of schemas, the message that the compiler shows: that it must be wrapped. */
-type NoRawShape<Given> = Given extends Standard | { readonly type: string | readonly string[] }
+export type NoRawShape<Given> = Given extends
+  | Standard
+  | { readonly type: string | readonly string[] }
   ? unknown
   : Extract<Given[keyof Given], Standard> extends never
     ? unknown
@@ -100,12 +102,15 @@ type DeepReadonly<Type> = Type extends (infer Item)[]
 
 /** A definition without its types: what a server holds. */
 export interface Tool extends ToolProperties {
-  readonly input: Schema
+  readonly input?: Schema
   readonly output?: Schema
   readonly run?: (input: unknown, call: Call) => unknown
 }
 
-const NO_INPUT = { type: 'object', additionalProperties: false } as const satisfies JsonSchema
+export const NO_INPUT = {
+  type: 'object',
+  additionalProperties: false,
+} as const satisfies JsonSchema
 
 /** Defines a tool. Its handler's types come from its schemas. */
 export function tool<

@@ -1,11 +1,12 @@
 import { isObject } from '../../jsonrpc/message.js'
 import type { ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
-import { checkTypos, namesOf } from '../../schema/names.js'
+import { namesOf } from '../../schema/names.js'
 import type { Resource } from '../define.js'
 import { MAX_LENGTH, UriTemplate } from '../uri-template.js'
 import { looseKey, normalizeUri } from '../uri.js'
 import {
   SHARED_MEMBERS,
+  checkMemberNames,
   checkSharedProperties,
   checkListable,
   withoutUndefined,
@@ -36,6 +37,7 @@ export function prepareResource(
   const { uri, name, title, description, mimeType, size, annotations, icons, meta, read } =
     definition
   const fail = (problem: string) => new TypeError(`Resource ${JSON.stringify(uri)}: ${problem}`)
+  checkMemberNames(definition, MEMBERS, fail)
   if (typeof uri !== 'string' || !/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri))
     throw fail('its URI must begin with a scheme, such as file: or config:')
   const normalized = normalizeUri(uri)
@@ -44,12 +46,23 @@ export function prepareResource(
   if (normalized.hasDotSegments)
     throw fail('its path has a segment "." or ".."; write the path without it')
   if (typeof read !== 'function') throw fail('"read" must be a function')
-  checkTypos(definition, MEMBERS, fail)
   checkSharedProperties(definition, fail)
   const template = uri.includes('{') ? makeTemplate(uri, fail) : undefined
   for (const other of others) {
     if (template !== undefined && other.template?.shape === template.shape)
       throw fail(`it matches the same URIs as ${other.template.source}; leave one of them out`)
+  }
+  const { complete = {} } = definition
+  const variables = template?.variables ?? []
+  if (
+    !isObject(complete) ||
+    Object.entries(complete).some(
+      ([variable, each]) => !variables.includes(variable) || typeof (each ?? fail) !== 'function',
+    )
+  ) {
+    throw fail(
+      `"complete" must be an object of functions, each under a variable of the URI: ${variables.join(', ') || 'none'}`,
+    )
   }
   const shared = withoutUndefined({ title, description, mimeType, annotations, icons, _meta: meta })
   const listing =
