@@ -8,11 +8,10 @@ import type {
   SamplingMessage,
 } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
-import type { Infer } from '../schema/infer.js'
+import type { Infer, NoRawShape } from '../schema/infer.js'
 import type { Schema } from '../schema/standard.js'
 import { ToolError } from './tool-error.js'
 import type { Cipher } from './cipher.js'
-import type { NoRawShape } from './define.js'
 
 /*
  * What a handler can ask the client for. Questions are plain data; how they

@@ -8,7 +8,7 @@ import type {
   Role,
   ToolAnnotations,
 } from '../protocol/model.js'
-import type { Infer, InferInput } from '../schema/infer.js'
+import type { Infer, InferInput, NoRawShape } from '../schema/infer.js'
 import type { JsonSchema, Schema } from '../schema/standard.js'
 import type { Call, Caller } from './call.js'
 
@@ -78,16 +78,6 @@ export interface ToolDefinition<
   /** The handler. Its return value is the result; an error that it throws is shown to the model. */
   run: (input: Infer<Input>, call: Call) => Result
 }
-
-/** Unknown for a schema. For an object of schemas, the message that the compiler shows: that it must be wrapped. */
-export type NoRawShape<Given> = Given extends
-  | Standard
-  | { readonly type: string | readonly string[] }
-  ? unknown
-  : Extract<Given[keyof Given], Standard> extends never
-    ? unknown
-    : 'This is a raw shape, not a schema. Wrap it: z.object({ … })'
-type Standard = { readonly '~standard': unknown }
 
 type Returned<Output> = undefined extends Output
   ? unknown
