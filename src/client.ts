@@ -89,9 +89,15 @@ export type { Authorizer } from './transports/http/client/authorizer.js'
 export type { HttpClientOptions } from './transports/http/client/target.js'
 export type { ProcessOptions } from './transports/stdio-client.js'
 export type {
+  CallToolResult,
+  ContentBlock,
   CreateMessageParams,
   CreateMessageResult,
   ElicitParams,
   ElicitResult,
+  GetPromptResult,
+  PromptMessage,
+  ReadResourceResult,
+  ResourceContents,
   Root,
 } from './protocol/model.js'

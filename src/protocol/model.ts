@@ -69,8 +69,8 @@ export type ContentType = ContentBlock['type']
 export interface CallToolResult {
   content: ContentBlock[]
   structuredContent?: unknown
-  isError?: boolean
-  _meta?: Meta
+  isError?: boolean | undefined
+  _meta?: Meta | undefined
 }
 
 export interface ToolAnnotations {
@@ -142,7 +142,7 @@ export interface ResourceTemplateListing {
 
 export interface ReadResourceResult {
   contents: ResourceContents[]
-  _meta?: Meta
+  _meta?: Meta | undefined
 }
 
 interface PromptArgumentListing {
@@ -167,9 +167,9 @@ export interface PromptMessage {
 }
 
 export interface GetPromptResult {
-  description?: string
+  description?: string | undefined
   messages: PromptMessage[]
-  _meta?: Meta
+  _meta?: Meta | undefined
 }
 
 export interface CompleteResult {

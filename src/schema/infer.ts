@@ -84,3 +84,13 @@ type FromOpenObject<Schema, Root> = Schema extends {
   : FromObject<Schema, Root>
 
 type Flat<Type> = { -readonly [Key in keyof Type]: Type[Key] }
+
+/** Unknown for a schema. For an object of schemas, the message that the compiler shows: that it must be wrapped. */
+export type NoRawShape<Given> = Given extends
+  | Standard
+  | { readonly type: string | readonly string[] }
+  ? unknown
+  : Extract<Given[keyof Given], Standard> extends never
+    ? unknown
+    : 'This is a raw shape, not a schema. Wrap it: z.object({ … })'
+type Standard = { readonly '~standard': unknown }

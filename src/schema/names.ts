@@ -27,20 +27,6 @@ export function checkNames(subject: string, given: object, known: string): void 
   }
 }
 
-/** Throws if a member of a definition is probably a typo of one that is missing. Definitions may have other members. */
-export function checkTypos(given: object, known: string, fail: (problem: string) => Error): void {
-  const names = known.split(' ')
-  for (const name of Object.keys(given)) {
-    if (names.includes(name)) continue
-    // A typo rarely changes the first letter: "beta" is not "meta".
-    const missing = names.filter(
-      (word) => !Object.hasOwn(given, word) && word.slice(0, 2).includes(name.charAt(0)),
-    )
-    const meant = nearest(name, missing, ({ length }) => (length < 6 ? 1 : 2))
-    if (meant !== undefined) throw fail(`unknown member "${name}"; did you mean "${meant}"?`)
-  }
-}
-
 /** The most similar known word, within the maximum edit distance for that word. */
 export function nearest(
   typed: string,

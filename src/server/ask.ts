@@ -4,9 +4,11 @@ import type {
   CreateMessageResult,
   Implementation,
   Root,
+  SamplingContent,
+  SamplingMessage,
 } from '../protocol/model.js'
 import type { Revision } from '../protocol/revisions/index.js'
-import type { Infer } from '../schema/infer.js'
+import type { Infer, NoRawShape } from '../schema/infer.js'
 import type { Schema } from '../schema/standard.js'
 import { ToolError } from './tool-error.js'
 import type { Cipher } from './cipher.js'
@@ -36,7 +38,7 @@ interface UrlQuestion {
 }
 interface SampleQuestion {
   readonly kind: 'sample'
-  readonly params: CreateMessageParams
+  readonly params: SampleParams
   readonly optional?: boolean | undefined
 }
 interface RootsQuestion {
@@ -65,7 +67,7 @@ type Maybe<Answer, Is extends boolean> = Is extends true ? Answer | undefined : 
 
 /** A form for the user: an object of strings, numbers, booleans and enums. Never ask for secrets this way. */
 export function form<const Fields extends Schema, const Is extends boolean = false>(
-  question: { message: string; schema: Fields } & Optional<Is>,
+  question: { message: string; schema: Fields & NoRawShape<Fields> } & Optional<Is>,
 ): Question<Maybe<Infer<Fields>, Is>> {
   return { kind: 'form', ...question }
 }
@@ -77,11 +79,24 @@ export function url<const Is extends boolean = false>(
   return { kind: 'url', ...question }
 }
 
+/** The parameters of sampling; in the content of a message, a string is a text block. */
+export interface SampleParams extends Omit<CreateMessageParams, 'messages'> {
+  messages: readonly SampleMessage[]
+}
+interface SampleMessage extends Omit<SamplingMessage, 'content'> {
+  content: string | SamplingContent | readonly (string | SamplingContent)[]
+}
+
 /** Sampling: a message from the client's model. */
 export function sample<const Is extends boolean = false>(
-  params: CreateMessageParams,
+  params: SampleParams,
   options: Optional<Is> = {},
 ): Question<Maybe<CreateMessageResult, Is>> {
+  // JavaScript code may pass anything.
+  if (!Array.isArray(params?.messages) || !Number.isInteger(params.maxTokens))
+    throw new TypeError(
+      'sample: "messages" must be an array of { role, content }, and "maxTokens" an integer',
+    )
   return { kind: 'sample', params, ...options }
 }
 

@@ -222,6 +222,7 @@ export class ServedCall implements Call, AskingCall {
   }
 
   progress(done: number, total?: number, message?: string): void {
+    if (isObject(done)) throw new TypeError('Use numbers: call.progress(done, total, message)')
     // The specification requires each value to be larger than the one before.
     if (!Number.isFinite(done) || !(done > this.#lastProgress) || !this.open) return
     this.#lastProgress = done

@@ -92,9 +92,15 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Creates a server. Throws if a definition is invalid. */
-export function createServer(options: ServerOptions): Server {
+export function createServer(options: ServerOptions): Server
+export function createServer(options: ServerOptions, more?: unknown): Server {
   if (!isObject(options))
     throw new TypeError('createServer: pass an object with a "name" and a "version"')
+  // Not a number: it may be the callback of `map`.
+  if (isObject(more))
+    throw new TypeError(
+      'createServer takes one object: add "instructions" to it; capabilities follow from the definitions',
+    )
   checkNames('createServer', options, OPTIONS)
   const {
     instructions,
@@ -175,7 +181,10 @@ export function createServer(options: ServerOptions): Server {
         ? { ...cache, cacheScope: 'private' }
         : cache,
     overflow,
-    updated: (uri) => changes.emit({ uri }),
+    updated(uri) {
+      if (typeof uri !== 'string') throw new TypeError('server.updated: the URI must be a string')
+      changes.emit({ uri })
+    },
     // Made when it is first used: it would delay the first response.
     get log() {
       log ??= makeLog((message) => changes.emit({ log: message }))

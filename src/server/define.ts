@@ -8,7 +8,7 @@ import type {
   Role,
   ToolAnnotations,
 } from '../protocol/model.js'
-import type { Infer, InferInput } from '../schema/infer.js'
+import type { Infer, InferInput, NoRawShape } from '../schema/infer.js'
 import type { JsonSchema, Schema } from '../schema/standard.js'
 import type { Call, Caller } from './call.js'
 
@@ -79,14 +79,6 @@ export interface ToolDefinition<
   run: (input: Infer<Input>, call: Call) => Result
 }
 
-/** Unknown for a schema. For an object of schemas, the message that the compiler shows: that it must be wrapped. */
-type NoRawShape<Given> = Given extends Standard | { readonly type: string | readonly string[] }
-  ? unknown
-  : Extract<Given[keyof Given], Standard> extends never
-    ? unknown
-    : 'This is a raw shape, not a schema. Wrap it: z.object({ … })'
-type Standard = { readonly '~standard': unknown }
-
 type Returned<Output> = undefined extends Output
   ? unknown
   : DeepReadonly<InferInput<Output>> | Branded<DeepReadonly<InferInput<Output>>>
@@ -100,12 +92,15 @@ type DeepReadonly<Type> = Type extends (infer Item)[]
 
 /** A definition without its types: what a server holds. */
 export interface Tool extends ToolProperties {
-  readonly input: Schema
+  readonly input?: Schema
   readonly output?: Schema
   readonly run?: (input: unknown, call: Call) => unknown
 }
 
-const NO_INPUT = { type: 'object', additionalProperties: false } as const satisfies JsonSchema
+export const NO_INPUT = {
+  type: 'object',
+  additionalProperties: false,
+} as const satisfies JsonSchema
 
 /** Defines a tool. Its handler's types come from its schemas. */
 export function tool<

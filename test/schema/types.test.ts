@@ -5,14 +5,25 @@ import { type } from 'arktype'
 import * as v from 'valibot'
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { z } from 'zod'
+import type * as clients from '../../src/client.js'
 import type { Client, Requests } from '../../src/client.js'
 import {
   type Call,
+  type CallToolResult,
+  type GetPromptResult,
   type JsonSchema,
   type LogLevel,
+  type PromptMessage,
+  type ReadResourceResult,
+  type ResourceContents,
   type StandardSchema,
   type Tool,
+  createServer,
+  form,
+  prompt,
+  resource,
   result,
+  sample,
   tool,
 } from '../../src/index.js'
 import type { Params } from '../../src/jsonrpc/message.js'
@@ -564,6 +575,7 @@ describe('tool', () => {
     ]
     expectTypeOf(tools).toEqualTypeOf<Tool[]>()
     expect(tools).toHaveLength(2)
+    createServer({ name, version: '1', tools: [{ name, run: () => '' }] })
   })
 
   it('needs a name and a run, and rejects unknown members', () => {
@@ -681,6 +693,44 @@ describe('a raw shape', () => {
       output: { city: z.string(), count: z.number().optional() },
       run: () => ({ city: '' }),
     })
+    // @ts-expect-error it must be wrapped
+    form({ message: 'Where?', schema: { city: z.string() } })
+    form({ message: 'Where?', schema: z.object({ city: z.string() }) })
+  })
+})
+
+describe('results of the protocol', () => {
+  it('are what handlers may return and clients receive', () => {
+    const called = async (failed?: boolean): Promise<CallToolResult> => ({
+      content: [{ type: 'text', text: '' }],
+      isError: failed,
+    })
+    const contents: ResourceContents[] = [{ uri: 'a://b', text: '' }]
+    const read = (): ReadResourceResult => ({ contents, _meta: undefined })
+    const messages: PromptMessage[] = [{ role: 'user', content: { type: 'text', text: '' } }]
+    const built = (description?: string): GetPromptResult => ({ messages, description })
+    tool({ name, run: () => called() })
+    resource({ uri: 'a://b', read })
+    prompt({ name, build: () => built() })
+    expectTypeOf<Awaited<ReturnType<Client['readResource']>>>().toEqualTypeOf<ReadResourceResult>()
+    expectTypeOf<Awaited<ReturnType<Client['getPrompt']>>>().toEqualTypeOf<GetPromptResult>()
+    expectTypeOf<clients.CallToolResult>().toEqualTypeOf<CallToolResult>()
+    expectTypeOf<clients.ReadResourceResult>().toEqualTypeOf<ReadResourceResult>()
+    expectTypeOf<clients.GetPromptResult>().toEqualTypeOf<GetPromptResult>()
+  })
+})
+
+describe('sampling', () => {
+  it('accepts strings as content', () => {
+    sample({ messages: [{ role: 'user', content: 'hi' }], maxTokens: 5 })
+    sample({
+      messages: [{ role: 'user', content: ['hi', { type: 'text', text: '' }] }],
+      maxTokens: 5,
+    })
+    // @ts-expect-error no content
+    void (() => sample({ messages: [{ role: 'user', content: 5 }], maxTokens: 5 }))
+    // @ts-expect-error no maxTokens
+    void (() => sample({ messages: [] }))
   })
 })
 

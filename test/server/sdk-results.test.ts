@@ -602,7 +602,7 @@ describe('with an output schema, a value that looks like a result', () => {
   it('is an error with a hint if it is invalid', async () => {
     const { answer, log } = await call(sum)
     const hint =
-      'With an "output" schema, return the value itself, or result({ value, content }) to send content beside it'
+      'With an "output" schema, return the value itself, or result({ value, content }) to send content beside it; for a failure, throw a ToolError or return result({ isError: true, content })'
     expect(answer).toMatchObject({
       isError: true,
       content: [{ text: expect.stringContaining(hint) as unknown }],

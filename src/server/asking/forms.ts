@@ -18,7 +18,7 @@ const ready = new WeakMap<Schema, Validator>()
 export function formChecker(schema: Schema): Validator {
   const known = ready.get(schema)
   if (known !== undefined) return known
-  const made = checker(schema, 'input')
+  const made = compile(schema)
   const { properties } = made.json
   if (made.json['type'] !== 'object' || !isObject(properties))
     throw new TypeError('The schema of a form must be an object with properties')
@@ -30,6 +30,20 @@ export function formChecker(schema: Schema): Validator {
   }
   ready.set(schema, made)
   return made
+}
+
+function compile(schema: Schema | undefined): Validator {
+  // JavaScript code may pass anything.
+  if (schema === undefined)
+    throw new TypeError('form: it has no "schema" (the "requestedSchema" of the protocol)')
+  try {
+    return checker(schema, 'input')
+  } catch (error) {
+    throw new TypeError(
+      `form: its schema ${error instanceof Error ? error.message : String(error)}`,
+      { cause: error },
+    )
+  }
 }
 
 /** The schema as the revision can express it; undefined if it cannot. */

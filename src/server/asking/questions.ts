@@ -4,11 +4,12 @@ import type {
   CreateMessageResult,
   Root,
   SamplingContent,
+  SamplingMessage,
 } from '../../protocol/model.js'
 import type { Revision } from '../../protocol/revisions/index.js'
 import { projectSampling } from '../../protocol/revisions/project.js'
 import { describeIssues } from '../../schema/standard.js'
-import type { Question } from '../ask.js'
+import type { Question, SampleParams } from '../ask.js'
 import { formChecker, projectForm } from './forms.js'
 
 /** A question as a request to the client, with the capabilities that it requires. */
@@ -36,6 +37,8 @@ export function toRequest(
     )
   switch (question.kind) {
     case 'form': {
+      if (typeof question.message !== 'string')
+        throw new TypeError('form: "message" must be a string')
       const requestedSchema = projectForm(revision, formChecker(question.schema))
       if (requestedSchema === undefined) return 'does not support this form'
       return {
@@ -63,8 +66,9 @@ export function toRequest(
       const { tools, toolChoice } = question.params
       const withTools = tools !== undefined || toolChoice !== undefined
       if (withTools && !revision.samplingTools) return 'has no tools in sampling'
-      checkToolResults(question.params)
-      const params = projectSampling(revision, question.params)
+      const asked = withBlocks(question.params)
+      checkToolResults(asked)
+      const params = projectSampling(revision, asked)
       // https://modelcontextprotocol.io/specification/2025-11-25/client/sampling#capabilities
       const { sampling } = capabilities
       if (revision.samplingTools && !(isObject(sampling) && sampling['context'] !== undefined))
@@ -78,6 +82,33 @@ export function toRequest(
     case 'roots':
       return { method: 'roots/list', params: {}, requires: { roots: {} } }
   }
+}
+
+/** The parameters with blocks instead of strings. */
+function withBlocks(params: SampleParams): CreateMessageParams {
+  const block = (content: string | SamplingContent): SamplingContent =>
+    typeof content === 'string' ? { type: 'text', text: content } : content
+  const messages = params.messages.map((each): SamplingMessage => {
+    if (!isMessage(each))
+      throw new TypeError('sample: each of "messages" must have a "role" and a "content"')
+    const { content, ...message } = each
+    if (typeof content === 'string' || !isList(content))
+      return { ...message, content: block(content) }
+    return { ...message, content: content.map(block) }
+  })
+  return { ...params, messages }
+}
+
+/** JavaScript code may pass anything. */
+function isMessage(value: unknown): boolean {
+  if (!isObject(value) || typeof value['role'] !== 'string') return false
+  const { content } = value
+  return typeof content === 'string' || (typeof content === 'object' && content !== null)
+}
+
+/** As `Array.isArray`, which does not know readonly arrays. */
+function isList<Item>(value: Item | readonly Item[]): value is readonly Item[] {
+  return Array.isArray(value)
 }
 
 /** JavaScript code may pass anything. */

@@ -4,12 +4,51 @@ import { type Id, isObject, isThenable } from '../../jsonrpc/message.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import { INSUFFICIENT_SCOPE } from '../../protocol/errors.js'
 import type { CacheHint } from '../../protocol/model.js'
+import { nearest } from '../../schema/names.js'
 import type { Caller } from '../call.js'
 import { newErrorReference } from '../../jsonrpc/reference.js'
 
 /* What tools, resources and prompts have in common. */
 
 export const SHARED_MEMBERS = 'name title description icons meta visible scopes'
+
+const INPUT = ['input', 'arguments']
+const HANDLER = ['run', 'build', 'read']
+/** Names on the wire and in other SDKs, each with what it is called here, in one kind of definition or another. */
+const OTHER_NAMES: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries({
+    inputSchema: INPUT,
+    paramsSchema: INPUT,
+    argsSchema: INPUT,
+    parameters: INPUT,
+    handler: HANDLER,
+    execute: HANDLER,
+    callback: HANDLER,
+    outputSchema: ['output'],
+    uriTemplate: ['uri'],
+    _meta: ['meta'],
+  }),
+)
+
+/** Throws if a member has another name here, or is probably a typo of one that is missing. Definitions may have other members. */
+export function checkMemberNames(
+  given: object,
+  known: string,
+  fail: (problem: string) => Error,
+): void {
+  const names = known.split(' ')
+  for (const name of Object.keys(given)) {
+    if (names.includes(name)) continue
+    const own = OTHER_NAMES.get(name)?.find((word) => names.includes(word))
+    if (own !== undefined) throw fail(`"${name}" is called "${own}" here`)
+    // A typo rarely changes the first letter: "beta" is not "meta".
+    const missing = names.filter(
+      (word) => !Object.hasOwn(given, word) && word.slice(0, 2).includes(name.charAt(0)),
+    )
+    const meant = nearest(name, missing, ({ length }) => (length < 6 ? 1 : 2))
+    if (meant !== undefined) throw fail(`unknown member "${name}"; did you mean "${meant}"?`)
+  }
+}
 
 interface SharedProperties {
   title?: unknown

@@ -32,7 +32,7 @@ export function resultOf(
 
 /** The hint if a tool with an `output` schema returns what looks like a whole result. */
 export const VALUE_HINT =
-  'With an "output" schema, return the value itself, or result({ value, content }) to send content beside it'
+  'With an "output" schema, return the value itself, or result({ value, content }) to send content beside it; for a failure, throw a ToolError or return result({ isError: true, content })'
 
 const MEMBERS = ['content', 'structuredContent', 'isError', '_meta']
 

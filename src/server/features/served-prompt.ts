@@ -1,12 +1,13 @@
 import { isObject } from '../../jsonrpc/message.js'
 import type { PromptListing } from '../../protocol/model.js'
-import { checkTypos, namesOf } from '../../schema/names.js'
+import { namesOf } from '../../schema/names.js'
 import type { Prompt, PromptArgument } from '../define.js'
 import {
   FLAG,
   type Rule,
   SHARED_MEMBERS,
   TEXT,
+  checkMemberNames,
   checkSharedProperties,
   checkListable,
   isFunction,
@@ -29,8 +30,8 @@ export function preparePrompt(definition: Prompt): ServedPrompt {
   const { name, title, description, icons, meta, arguments: declared = {}, build } = definition
   const fail = (problem: string) => new TypeError(`Prompt ${JSON.stringify(name)}: ${problem}`)
   if (typeof name !== 'string' || name === '') throw fail('its name must be a non-empty string')
+  checkMemberNames(definition, MEMBERS, fail)
   if (typeof build !== 'function') throw fail('"build" must be a function')
-  checkTypos(definition, MEMBERS, fail)
   checkSharedProperties(definition, fail)
   checkArguments(declared, fail)
   const names = Object.entries(declared).map(([argument, declaration]) => ({

@@ -1,7 +1,7 @@
 import { isObject } from '../../jsonrpc/message.js'
 import type { ResourceListing, ResourceTemplateListing } from '../../protocol/model.js'
 import { COUNT } from '../../schema/lint.js'
-import { checkTypos, namesOf } from '../../schema/names.js'
+import { namesOf } from '../../schema/names.js'
 import type { Resource } from '../define.js'
 import { MAX_LENGTH, UriTemplate } from '../uri-template.js'
 import { looseKey, normalizeUri } from '../uri.js'
@@ -9,6 +9,7 @@ import {
   type Rule,
   SHARED_MEMBERS,
   TEXT,
+  checkMemberNames,
   checkMembers,
   checkSharedProperties,
   checkListable,
@@ -37,12 +38,6 @@ const RULES: Readonly<Record<string, Rule>> = {
   mimeType: TEXT,
   size: COUNT,
   list: [isFunction, 'a function'],
-  complete: [
-    (value) =>
-      isObject(value) &&
-      Object.values(value).every((each) => each === undefined || isFunction(each)),
-    'an object with a function for each variable',
-  ],
 }
 
 export function prepareResource(
@@ -54,6 +49,7 @@ export function prepareResource(
   const { uri, name, title, description, mimeType, size, annotations, icons, meta, read } =
     definition
   const fail = (problem: string) => new TypeError(`Resource ${JSON.stringify(uri)}: ${problem}`)
+  checkMemberNames(definition, MEMBERS, fail)
   if (typeof uri !== 'string' || !/^[A-Za-z][A-Za-z0-9+.-]*:/.test(uri))
     throw fail('its URI must begin with a scheme, such as file: or config:')
   const normalized = normalizeUri(uri)
@@ -62,13 +58,25 @@ export function prepareResource(
   if (normalized.hasDotSegments)
     throw fail('its path has a segment "." or ".."; write the path without it')
   if (typeof read !== 'function') throw fail('"read" must be a function')
-  checkTypos(definition, MEMBERS, fail)
   checkSharedProperties(definition, fail)
   checkMembers(definition, RULES, fail)
   const template = uri.includes('{') ? makeTemplate(uri, fail) : undefined
   for (const other of others) {
     if (template !== undefined && other.template?.shape === template.shape)
       throw fail(`it matches the same URIs as ${other.template.source}; leave one of them out`)
+  }
+  const { complete = {} } = definition
+  const variables = template?.variables ?? []
+  if (
+    !isObject(complete) ||
+    Object.entries(complete).some(
+      ([variable, each]) =>
+        !variables.includes(variable) || !(each === undefined || isFunction(each)),
+    )
+  ) {
+    throw fail(
+      `"complete" must be an object of functions, each under a variable of the URI: ${variables.join(', ') || 'none'}`,
+    )
   }
   const shared = withoutUndefined({ title, description, mimeType, annotations, icons, _meta: meta })
   const listing =

@@ -1,14 +1,15 @@
 import { isObject } from '../../jsonrpc/message.js'
 import type { ToolListing } from '../../protocol/model.js'
 import type { HeaderParameter } from '../../schema/headers.js'
-import { checkTypos, namesOf } from '../../schema/names.js'
+import { namesOf } from '../../schema/names.js'
 import { type Validator, type Schema, checker, headersOf } from '../../schema/standard.js'
 import type { Call } from '../call.js'
-import type { Tool, ToolFields } from '../define.js'
+import { NO_INPUT, type Tool, type ToolFields } from '../define.js'
 import type { Extension } from '../extensions.js'
 import { Semaphore } from '../semaphore.js'
 import {
   SHARED_MEMBERS,
+  checkMemberNames,
   checkSharedProperties,
   checkListable,
   withoutUndefined,
@@ -30,11 +31,10 @@ const MEMBERS = namesOf<Omit<Tool, keyof ToolFields>>()(
   `${SHARED_MEMBERS} annotations timeout concurrency maxResult queue input output run`,
 )
 
-/** Names on the wire, each with its name in a definition. */
-const WIRE_NAMES = { inputSchema: 'input', outputSchema: 'output', _meta: 'meta' }
-
 /** What extensions cannot add to a tool. */
-export const TOOL_MEMBERS: readonly string[] = [...MEMBERS.split(' '), ...Object.keys(WIRE_NAMES)]
+export const TOOL_MEMBERS: readonly string[] = `${MEMBERS} inputSchema outputSchema _meta`.split(
+  ' ',
+)
 
 type Handle = (name: string, input: unknown, call: Call) => unknown
 
@@ -56,6 +56,7 @@ export function prepareTool(
     concurrency,
     queue = 1000,
     maxResult,
+    input: accepted = NO_INPUT,
     run,
   } = definition
   // https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-names
@@ -65,9 +66,7 @@ export function prepareTool(
     )
   }
   const fail = (problem: string) => new TypeError(`Tool "${name}": ${problem}`)
-  for (const [wrong, right] of Object.entries(WIRE_NAMES))
-    if (wrong in definition) throw fail(`"${wrong}" is called "${right}" here`)
-  checkTypos(definition, [MEMBERS, ...Object.keys(fields)].join(' '), fail)
+  checkMemberNames(definition, [MEMBERS, ...Object.keys(fields)].join(' '), fail)
   for (const [field, check] of Object.entries(fields)) {
     const problem =
       field in definition
@@ -79,7 +78,7 @@ export function prepareTool(
     if (!(field in fields) && isObject(value) && typeof value['extension'] === 'string')
       throw fail(`"${field}" needs the extension ${value['extension']}; add it to "extensions"`)
   checkSharedProperties(definition, fail)
-  const input = prepareSchema(definition.input, 'input', fail)
+  const input = prepareSchema(accepted, 'input', fail)
   if (input.json['type'] !== 'object')
     throw fail(
       'its input schema must have "type": "object" at the top; otherwise hosts drop the whole list',
