@@ -44,7 +44,8 @@ export const CLIENT_OPTIONS = {
   root: {
     value: 'DIR',
     repeatable: true,
-    description: 'directory that the server may be told of when it asks for roots; repeatable',
+    description:
+      'root of the client, which the server may ask for; gives no access to files (that is --root of serve); repeatable',
   },
   'no-input': { description: 'decline when the server asks for input, also in a terminal' },
   json: { description: 'print the result as JSON' },

@@ -88,10 +88,14 @@ export async function withClient(
   const target = targetOf(args, server)
   const timeout = timeoutOf(args)
   const roots = valuesOfRepeated(args.values.get('root')).map(checkDirectory)
-  if (args.command === undefined && server === undefined)
+  if (args.command === undefined && server === undefined) {
+    const where = process.env['CCMCP_ROOT']
+      ? 'CCMCP_ROOT'
+      : 'the working and the temporary directory'
     warn(
-      `no server specified; using the bundled server ${DEFAULT_SERVER}, which can write files. Pass a URL, a module (./server.js) or a command after "--" to use another`,
+      `no server specified; using the bundled server ${DEFAULT_SERVER}, which can write files in ${where}. Pass a URL, a module (./server.js) or a command after "--" to use another`,
     )
+  }
   const run = async (signal: AbortSignal) => {
     try {
       await connected(args, target, { signal, timeout, roots, reconnect: isEndless, task }, use)

@@ -3,11 +3,18 @@ import { call } from '../../src/cli/call.js'
 import type { Command } from '../../src/cli/command.js'
 import { suggestCommand } from '../../src/cli/hints.js'
 import { list } from '../../src/cli/list.js'
+import { read } from '../../src/cli/read.js'
 import { prompt } from '../../src/cli/prompt.js'
 import { UsageError } from '../../src/cli/options.js'
 import { ccmcp, server } from './command.js'
 
 const AFTER = 'Put the command of a server after "--"; did you mean: '
+const PAIRS = 'Pass arguments as name=value; did you mean: '
+const NAMES = 'Pass arguments as name=value, such as a=2, not '
+const LISTED = '; "ccmcp list" shows their names'
+const SWAPPED = 'The name comes before the server; did you mean: '
+const UNKNOWN = 'Unknown option --a; pass arguments as name=value; did you mean: '
+const module = 'examples/archive.mjs'
 const ARGS = 'Pass arguments with --args; did you mean: '
 
 describe('suggestCommand', () => {
@@ -49,6 +56,51 @@ describe('suggestCommand', () => {
       ['add', '{"a":2}', 'b=40', 'https://example.com/mcp?x=1'],
       `${ARGS}ccmcp call add 'https://example.com/mcp?x=1' --args '{"a":2}' b=40`,
     ],
+    // arguments without their names, or without "="
+    [call, ['add', '2', '3'], `${NAMES}2 3${LISTED}`],
+    [call, ['add', '2'], `${NAMES}2${LISTED}`],
+    [call, ['add', '-2', '3'], `${NAMES}-2 3${LISTED}`],
+    [call, ['add', 'grammar', '2'], `${NAMES}2${LISTED}`],
+    [call, ['echo', 'no program'], `${NAMES}'no program'${LISTED}`],
+    [call, ['add', 'a', '2', 'b', '3'], `${PAIRS}ccmcp call add a=2 b=3`],
+    [call, ['add', './srv.mjs', 'a', '2', 'b', '3'], `${PAIRS}ccmcp call add ./srv.mjs a=2 b=3`],
+    [call, ['add', 'srv.py', 'a', '2'], `${PAIRS}ccmcp call add a=2 -- python3 srv.py`],
+    [
+      call,
+      ['add', 'a', '2', '--json', '--', 'node', 'x'],
+      `${PAIRS}ccmcp call add --json a=2 -- node x`,
+    ],
+    [
+      call,
+      ['add', 'https://example.com/mcp', 'a', '2', 'b=3'],
+      `${PAIRS}ccmcp call add https://example.com/mcp b=3 a=2`,
+    ],
+    [prompt, ['greet', 'name', 'Ada'], `${PAIRS}ccmcp prompt greet name=Ada`],
+    // arguments as options
+    [call, ['add', '--a', '2'], `${UNKNOWN}ccmcp call add a=2`],
+    [call, ['add', '--a=2', '--b', '-3'], `${UNKNOWN}ccmcp call add a=2 b=-3`],
+    [call, ['add', '--a', '--b', 'x'], `${UNKNOWN}ccmcp call add a=true b=x`],
+    [call, ['add', './srv.mjs', '--a', '2'], `${UNKNOWN}ccmcp call add ./srv.mjs a=2`],
+    [call, ['add', '--a', './srv.mjs'], `${UNKNOWN}ccmcp call add ./srv.mjs a=true`],
+    [call, ['add', '--a', '2', '--', 'node', 'x'], `${UNKNOWN}ccmcp call add a=2 -- node x`],
+    // JSON that a shell has changed
+    [
+      call,
+      ['add', '{a:2}'],
+      `{a:2} is not valid JSON; pass arguments with --args '{"a":2}' or as a=2`,
+    ],
+    // the server first
+    [call, [module, 'add'], `${SWAPPED}ccmcp call add ${module}`],
+    [call, [module, 'add', 'a=2', '--json'], `${SWAPPED}ccmcp call add ${module} --json a=2`],
+    [call, [module, 'add', 'a', '2'], `${SWAPPED}ccmcp call add ${module} a=2`],
+    [call, ['https://example.com/mcp', 'add'], `${SWAPPED}ccmcp call add https://example.com/mcp`],
+    // a script that does not exist
+    [list, ['server.py'], `server.py does not exist. ${AFTER}ccmcp list -- python3 server.py`],
+    [
+      call,
+      ['add', './no.rb', 'a=2'],
+      `./no.rb does not exist. ${AFTER}ccmcp call add a=2 -- ruby ./no.rb`,
+    ],
     [prompt, ['greet', '{"name":"x"}'], `${ARGS}ccmcp prompt greet --args '{"name":"x"}'`],
   ])('%o %j', (command, args, message) => {
     expect(() => suggestCommand(command, args)).toThrow(new UsageError(message))
@@ -72,6 +124,12 @@ describe('suggestCommand', () => {
     [call, ['add', 'https://example.com/mcp?x=1', 'a=2']],
     [call, ['add', 'a=2', '--', 'node', 'server.js', 'b=40']],
     [call, ['add', 'text', '--args', '{"a":2}']],
+    [call, ['add', 'gramar']],
+    [call, ['add', './server.js', '--jsno']],
+    [call, ['add', '--agrs', '{}']],
+    [call, ['examples/archive.mjs', 'grammar']],
+    [call, ['no/such.mjs', 'gramar']],
+    [read, ['https://example.com/a', './server.js']],
   ])('suggests nothing for %o %j', (command, args) => {
     expect(() => suggestCommand(command, args)).not.toThrow()
   })
@@ -106,7 +164,7 @@ describe('without a server argument', () => {
   ])('%j names the server in use', async (args) => {
     const { stderr } = await ccmcp(args)
     expect(stderr).toMatch(
-      /^ccmcp: no server specified; using the bundled server ccmcp, which can write files\./,
+      /^ccmcp: no server specified; using the bundled server ccmcp, which can write files in the working and the temporary directory\./,
     )
     expect(stderr).toContain(
       'Pass a URL, a module (./server.js) or a command after "--" to use another\n',

@@ -252,6 +252,16 @@ describe('the package', () => {
       )
     }
   })
+
+  it('can be required by CommonJS', () => {
+    const names = Object.keys(facts.exports).map((name) => `ccmcp${name.slice(1)}`)
+    const code = `for (const name of ${JSON.stringify(names)}) require(name)`
+    const { stderr, status } = spawnSync(process.execPath, ['--input-type=commonjs', '-e', code], {
+      cwd: root,
+      encoding: 'utf8',
+    })
+    expect({ stderr, status }).toEqual({ stderr: '', status: 0 })
+  })
 })
 
 describe('README.md', () => {

@@ -116,8 +116,14 @@ describe('the members of a resource', () => {
     [{ name: null }, '"name" must be a string'],
     [{ read: 'x' }, '"read" must be a function'],
     [{ list: [] }, '"list" must be a function'],
-    [{ complete: { x: ['a'] } }, '"complete" must be an object with a function for each variable'],
-    [{ complete: () => [] }, '"complete" must be an object with a function for each variable'],
+    [
+      { complete: { x: ['a'] } },
+      '"complete" must be an object of functions, each under a variable of the URI',
+    ],
+    [
+      { complete: () => [] },
+      '"complete" must be an object of functions, each under a variable of the URI',
+    ],
   ])('are checked: %j', (members, message) => {
     const made = { uri: 'a://{x}', read: () => '', ...members } as Resource
     expect(() => createServer({ ...base, resources: [made] })).toThrow(
