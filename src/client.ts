@@ -1,6 +1,9 @@
+import { checkPrincipal, isExpired } from './auth/principal.js'
 import type { Target } from './client/target.js'
-import { type Principal, checkPrincipal } from './jsonrpc/channel.js'
+import type { Principal } from './jsonrpc/channel.js'
+import { RpcError } from './jsonrpc/errors.js'
 import { ignore } from './jsonrpc/hook.js'
+import { UNAUTHORIZED } from './protocol/errors.js'
 import { METHODS } from './protocol/methods.js'
 import { checkNames, namesOf } from './schema/names.js'
 import { acquire } from './server/acquire.js'
@@ -47,6 +50,8 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
   if (principal !== undefined) checkPrincipal('memory: "principal" must be', principal)
   return {
     open() {
+      if (principal !== undefined && isExpired(principal))
+        throw new RpcError(UNAUTHORIZED, 'Unauthorized: the principal has expired')
       const [client, other] = memoryChannels(principal)
       const release = acquire(internal, ignore, { remote: false })
       void new ServerSession(internal, other, { remote: false, closed: () => void release?.() })
