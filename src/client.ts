@@ -22,6 +22,10 @@ export function stdio(
   args: readonly string[] = [],
   options: ProcessOptions = {},
 ): Target {
+  if (typeof command !== 'string' || !Array.isArray(args))
+    throw new TypeError(
+      "stdio: the arguments are stdio(command, args, options), such as stdio('node', ['server.mjs'])",
+    )
   checkNames('stdio', options, PROCESS)
   childProcess()
   return { open: () => new ProcessChannel(command, args, options) }
