@@ -82,7 +82,7 @@ export const CHUNKS = {
   'default-server': /^cli\/default-server\.ts/,
   // Used by servers and by clients, which do not load each other.
   'http-messages':
-    /^(?:framing\/event-stream|transports\/http\/(?:session-id|client\/parameter-headers))\.ts/,
+    /^(?:auth\/principal|framing\/event-stream|transports\/http\/(?:session-id|client\/parameter-headers))\.ts/,
   'extension-rules': /^protocol\/extension/,
   connecting: /^(?:client\/(?!auth\/)|client\.ts|transports\/stdio-(?:client|diagnosis))/,
 }

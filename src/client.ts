@@ -1,6 +1,9 @@
+import { checkPrincipal, isExpired } from './auth/principal.js'
 import type { Target } from './client/target.js'
-import { type Principal, checkPrincipal } from './jsonrpc/channel.js'
+import type { Principal } from './jsonrpc/channel.js'
+import { RpcError } from './jsonrpc/errors.js'
 import { ignore } from './jsonrpc/hook.js'
+import { UNAUTHORIZED } from './protocol/errors.js'
 import { METHODS } from './protocol/methods.js'
 import { checkNames, namesOf } from './schema/names.js'
 import { acquire } from './server/acquire.js'
@@ -19,6 +22,10 @@ export function stdio(
   args: readonly string[] = [],
   options: ProcessOptions = {},
 ): Target {
+  if (typeof command !== 'string' || !Array.isArray(args))
+    throw new TypeError(
+      "stdio: the arguments are stdio(command, args, options), such as stdio('node', ['server.mjs'])",
+    )
   checkNames('stdio', options, PROCESS)
   childProcess()
   return { open: () => new ProcessChannel(command, args, options) }
@@ -47,6 +54,8 @@ export function memory(server: Server, options: MemoryOptions = {}): Target {
   if (principal !== undefined) checkPrincipal('memory: "principal" must be', principal)
   return {
     open() {
+      if (principal !== undefined && isExpired(principal))
+        throw new RpcError(UNAUTHORIZED, 'Unauthorized: the principal has expired')
       const [client, other] = memoryChannels(principal)
       const release = acquire(internal, ignore, { remote: false })
       void new ServerSession(internal, other, { remote: false, closed: () => void release?.() })

@@ -6,7 +6,13 @@ import { acquire } from './server/acquire.js'
 import { checkServer } from './server/context.js'
 import type { Server } from './server/server.js'
 import { ServerSession } from './server/session.js'
-import { type ProcessLogLevel, type LogStream, type Logger, logTo } from './transports/stdio-log.js'
+import {
+  type ProcessLogLevel,
+  type LogStream,
+  type Logger,
+  checkLog,
+  logTo,
+} from './transports/stdio-log.js'
 import { type Input, type Output, StreamChannel } from './transports/streams.js'
 
 /** Milliseconds for requests in progress to finish after the end of the input. */
@@ -106,25 +112,23 @@ export class StreamServer {
   }
 }
 
-const CHOICES: Readonly<Record<string, readonly unknown[]>> = {
-  framing: ['auto', 'lines', 'content-length'],
-  logLevel: ['debug', 'info', 'warning', 'error'],
-}
+const FRAMINGS = ['auto', 'lines', 'content-length']
 
 /** Throws for values that TypeScript would reject: an invalid limit would mean no limit. */
 export function checkServing({
   framing,
+  log,
   logLevel,
   maxMessage,
   maxDepth,
   maxPending,
   maxRetained,
 }: Omit<ServingOptions, 'input' | 'output'>): void {
-  for (const [option, value] of Object.entries({ framing, logLevel }))
-    if (value !== undefined && CHOICES[option]?.includes(value) === false)
-      throw new TypeError(
-        `"${option}" must be one of ${CHOICES[option].join(', ')}, not ${JSON.stringify(value)}`,
-      )
+  if (framing !== undefined && !FRAMINGS.includes(framing))
+    throw new TypeError(
+      `"framing" must be one of ${FRAMINGS.join(', ')}, not ${JSON.stringify(framing)}`,
+    )
+  checkLog(log, logLevel)
   for (const [option, value] of Object.entries({ maxMessage, maxDepth, maxPending, maxRetained }))
     if (value !== undefined && !(typeof value === 'number' && value >= 1))
       throw new TypeError(`"${option}" must be a number above 0`)

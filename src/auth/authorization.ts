@@ -4,7 +4,8 @@ import { isObject } from '../jsonrpc/message.js'
 /** Authenticates callers by bearer tokens, which it verifies and never issues. */
 export interface TokenVerifier {
   /**
-   * The principal of a token; undefined if the token is invalid. Throws if it cannot be verified at the moment.
+   * The principal of a token; undefined if the token is invalid. Throws if it cannot be verified at the moment, or an
+   * error with the code `invalid_token`.
    * `request` has the headers of the HTTP request, without credentials.
    */
   verify(

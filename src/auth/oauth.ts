@@ -85,7 +85,7 @@ export function oauth(options: OAuthOptions): TokenVerifier {
           clockTolerance,
         }
         const claims = await claimsOf(token, key, checks)
-        return principalOf(claims, issuer, options.impliedScopes ?? {})
+        return principalOf(claims, options, clockTolerance)
       } catch (error) {
         // An invalid token is undefined; keys that could not be fetched are an error.
         const notFetched = [errors.JWKSTimeout.code, errors.JWKSInvalid.code, errors.JOSEError.code]
@@ -201,8 +201,8 @@ async function metadataAt(
 
 function principalOf(
   claims: JWTPayload,
-  issuer: string,
-  impliedScopes: Readonly<Record<string, readonly string[]>>,
+  { issuer, impliedScopes = {} }: OAuthOptions,
+  clockTolerance: number,
 ): Principal | undefined {
   const { scope, scp, exp } = claims
   const id = identityOf(claims, issuer)
@@ -212,7 +212,10 @@ function principalOf(
   for (const each of granted)
     for (const more of (Object.hasOwn(impliedScopes, each) ? impliedScopes[each] : undefined) ?? [])
       granted.add(more)
-  return { id, scopes: [...granted], claims, ...(exp === undefined ? {} : { expires: exp * 1000 }) }
+  if (exp === undefined) return { id, scopes: [...granted], claims }
+  // By our clock it may have expired within the tolerance.
+  const late = exp * 1000 <= Date.now() ? clockTolerance : 0
+  return { id, scopes: [...granted], claims, expires: (exp + late) * 1000 }
 }
 
 /**

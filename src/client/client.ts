@@ -101,6 +101,7 @@ export class Client {
     args: Params = {},
     { output, ...options }: ToolCallOptions = {},
   ): Promise<CallToolResult | TypedToolResult<Schema>> {
+    checkFirst(name, 'callTool(name, args)')
     const check = output === undefined ? undefined : checkBy(output)
     const schema = this.#validateResults ? await this.#outputSchema(name, options) : undefined
     const received = await this.#send('tools/call', { name, arguments: args }, options)
@@ -120,6 +121,7 @@ export class Client {
   }
 
   async readResource(uri: string, options?: CachedCallOptions): Promise<ReadResourceResult> {
+    checkFirst(uri, 'readResource(uri)')
     const { cache } = this.#connection
     const { result } = await cache.request(this.#send, 'resources/read', { uri }, options)
     if (!Array.isArray(result['contents']))
@@ -132,6 +134,7 @@ export class Client {
     args: Readonly<Record<string, string>> = {},
     options?: CallOptions,
   ): Promise<GetPromptResult> {
+    checkFirst(name, 'getPrompt(name, args)')
     const result = await this.#send('prompts/get', { name, arguments: args }, options)
     if (!Array.isArray(result['messages']))
       throw new TypeError(`The result of the prompt ${name} has no "messages"`)
@@ -244,4 +247,10 @@ export class Client {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
   }
+}
+
+/** Throws for the params of a request as the only argument, as other clients take them. */
+function checkFirst(first: unknown, form: string): void {
+  if (isObject(first) && !(first instanceof URL))
+    throw new TypeError(`${form}: the first argument must be a string, not an object`)
 }

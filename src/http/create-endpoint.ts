@@ -11,7 +11,7 @@ import { MemoryEventStore } from '../stores/event-store.js'
 import { BearerAuthenticator } from '../transports/http/bearer-authenticator.js'
 import { Budgets } from '../transports/http/budgets.js'
 import { Endpoint } from '../transports/http/endpoint.js'
-import { logTo } from '../transports/stdio-log.js'
+import { checkLog, logTo } from '../transports/stdio-log.js'
 import { legacySsePaths } from './legacy-sse.js'
 import {
   type HttpLimits,
@@ -22,6 +22,7 @@ import {
 } from './options.js'
 
 const MIB = 1024 * 1024
+const STORE_METHODS = { Event: ['append', 'read', 'delete'], Session: ['get', 'set', 'delete'] }
 
 /** Creates the endpoint of a server. `addresses` allows any IP address as the Host header. */
 export function createEndpoint(
@@ -36,6 +37,8 @@ export function createEndpoint(
   const bus = options.changes ?? options.stores?.changes ?? server.bus
   checkAuthorization(auth)
   if (bus !== undefined) checkBus(bus)
+  checkLog(log, options.logLevel)
+  checkStores(options)
   checkNumbers({ ...limits, keepAlive, retryInterval })
   if (sessionIdPrefix !== undefined && !/^[A-Za-z0-9_-]{1,32}$/.test(sessionIdPrefix))
     throw new TypeError('"sessionIdPrefix" must be 1 to 32 letters, digits, _ and -')
@@ -120,6 +123,27 @@ function withDefaults(limits: HttpLimits): WithDefaults {
     retainedBytesPerSession,
     sessions,
     sessionIdleTimeout,
+  }
+}
+
+/** Options may be written in JavaScript. */
+function checkStores({ eventStore, sessionStore, stores }: HttpOptions): void {
+  const given: [option: string, store: unknown, kind: 'Event' | 'Session'][] = [
+    ['eventStore', eventStore, 'Event'],
+    ['stores.events', stores?.events, 'Event'],
+    ['sessionStore', sessionStore, 'Session'],
+    ['stores.sessions', stores?.sessions, 'Session'],
+  ]
+  for (const [option, store, kind] of given) {
+    if (store === undefined || store === null) continue
+    const members = Object(store) as Record<string, unknown> // to be checked
+    const methods = STORE_METHODS[kind]
+    const missing = methods.find((name) => typeof members[name] !== 'function')
+    // A Map has methods of these names, but deletes nothing by itself.
+    if (missing === undefined && !(store instanceof Map)) continue
+    throw new TypeError(
+      `"${option}" must have the methods ${methods.join(', ')} of ${kind}Store, such as new Memory${kind}Store() of ccmcp/http; it ${missing === undefined ? 'is a Map' : `has no "${missing}"`}`,
+    )
   }
 }
 

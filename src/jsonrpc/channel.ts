@@ -95,19 +95,6 @@ export interface Principal {
   readonly claims?: Readonly<Record<string, unknown>>
 }
 
-/** Throws if a value is not a principal: verifiers may be written in JavaScript. */
-export function checkPrincipal(source: string, principal: Principal): void {
-  const { id, scopes } = Object(principal) as Partial<Principal>
-  if (
-    typeof id === 'string' &&
-    id !== '' &&
-    Array.isArray(scopes) &&
-    scopes.every((scope) => typeof scope === 'string')
-  )
-    return
-  throw new TypeError(`${source} a principal: an object with an "id" and an array of "scopes"`)
-}
-
 export interface Receiver {
   /** One received message; `message` is given by channels that had to parse it already. */
   frame(frame: string, exchange?: Exchange, message?: Message): void

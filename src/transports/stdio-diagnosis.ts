@@ -55,7 +55,7 @@ function adviceFor({
 }: ProcessStatus): string | undefined {
   if (error !== undefined && 'code' in error) {
     if (error.code === 'ENOENT')
-      return 'the command or the working directory does not exist. Use an absolute path: graphical programs often have a shorter PATH'
+      return `the command or the working directory does not exist. ${separated(error) ?? 'Use an absolute path: graphical programs often have a shorter PATH'}`
     if (error.code === 'EACCES')
       return 'the file is not executable. Make it executable, or start it with its interpreter'
   }
@@ -83,4 +83,13 @@ function adviceFor({
   if (code === undefined && hasSentMessage !== true)
     return 'it is still starting, or it is not an MCP server on stdio'
   return undefined
+}
+
+/** Advice for a command with spaces: its arguments are probably in it. */
+function separated(error: Error): string | undefined {
+  const { path, spawnargs = [] } = error as Error & { path?: string; spawnargs?: string[] } // set by spawn
+  const [command = '', ...args] = path?.trim().split(/\s+/) ?? []
+  if (args.length === 0) return undefined
+  const list = [...args, ...spawnargs].map((arg) => `'${arg}'`).join(', ')
+  return `Arguments must be separate from the command: stdio('${command}', [${list}])`
 }

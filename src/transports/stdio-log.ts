@@ -10,6 +10,19 @@ const LEVELS: readonly ProcessLogLevel[] = ['debug', 'info', 'warning', 'error']
 const MAX_MESSAGE = 8192
 const MAX_ERROR = 16_384
 
+/** Throws for values of the options `log` and `logLevel` that TypeScript would reject. */
+export function checkLog(log: unknown, level: unknown): void {
+  if (level !== undefined && !LEVELS.some((known) => known === level))
+    throw new TypeError(
+      `"logLevel" must be one of ${LEVELS.join(', ')}, not ${JSON.stringify(level)}${level === 'warn' ? '; did you mean "warning"?' : ''}`,
+    )
+  const { write, warn } = Object(log) as Partial<LogStream & Logger> // to be checked
+  if (log !== undefined && typeof (write ?? warn) !== 'function')
+    throw new TypeError(
+      '"log" must be an object with write(line), or a logger such as that of pino',
+    )
+}
+
 /** Passes log entries to a logger, or writes them as JSON lines, or as readable text to a terminal. */
 export function logTo(
   log: LogStream | Logger,

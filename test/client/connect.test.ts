@@ -285,6 +285,18 @@ describe('finding the revision', () => {
     )
   })
 
+  it('says how to pass a command with its arguments', async () => {
+    const usage = "stdio(command, args, options), such as stdio('node', ['server.mjs'])"
+    // @ts-expect-error: as StdioClientTransport of the official SDK takes them
+    expect(() => stdio({ command: 'node', args: ['server.mjs'] })).toThrow(usage)
+    // @ts-expect-error: not an array
+    expect(() => stdio('node', 'server.mjs')).toThrow(usage)
+    await expect(connect(stdio('node no-such.mjs', ['-v']))).rejects.toThrow(
+      "Arguments must be separate from the command: stdio('node', ['no-such.mjs', '-v'])",
+    )
+    await expect(connect(stdio('no-such-command'))).rejects.toThrow('Use an absolute path')
+  })
+
   it('rejects with a ConnectionError when the server does not respond', async () => {
     const error: unknown = await connect(
       scripted(() => {}),

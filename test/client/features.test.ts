@@ -73,6 +73,20 @@ const scenarios: Record<string, (client: Client, revision: string) => Promise<vo
     expect((await client.getPrompt('wave')).messages).toHaveLength(1)
     await expect(client.getPrompt('greet')).rejects.toThrow('name is required')
   },
+  async 'says how to pass names and arguments, if it gets an object'(client) {
+    // @ts-expect-error: as the client of the official SDK takes them
+    await expect(client.callTool({ name: 'x', arguments: {} })).rejects.toThrow(
+      new TypeError('callTool(name, args): the first argument must be a string, not an object'),
+    )
+    // @ts-expect-error: the same
+    await expect(client.readResource({ uri: 'note://3' })).rejects.toThrow(
+      new TypeError('readResource(uri): the first argument must be a string, not an object'),
+    )
+    // @ts-expect-error: the same
+    await expect(client.getPrompt({ name: 'wave' })).rejects.toThrow(
+      new TypeError('getPrompt(name, args): the first argument must be a string, not an object'),
+    )
+  },
   async 'completes, with the other arguments where the revision has them'(client, revision) {
     expect(
       await client.complete({ template: 'file:///{name}' }, { name: 'name', value: 'a' }),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { RpcError, memory } from '../../src/client.js'
+import { RpcError, connect, memory } from '../../src/client.js'
 import { type Principal, createServer, form, prompt, resource, tool } from '../../src/index.js'
 import { play } from '../../src/harness/play.js'
 import { inProcessHttp, matrix, playTranscript } from '../../src/testing.js'
@@ -151,6 +151,19 @@ describe('a transcript with a principal', () => {
       (await play(conversation(answer), inProcessHttp(notes(), { principal }).open())).differences,
     ).toEqual([])
   })
+})
+
+it('rejects a principal that has expired, as over HTTP', async () => {
+  const principal = { ...reader, expires: Date.now() - 1 }
+  await expect(connect(memory(notes(), { principal }))).rejects.toThrow(
+    'Unauthorized: the principal has expired',
+  )
+  await expect(connect(inProcessHttp(notes(), { principal }))).rejects.toThrow('Unauthorized')
+  for (const times of [{ expires: 1_800_000_000 }, { expires: NaN }, { expiresAt: 1_800_000_000 }])
+    for (const target of [memory, inProcessHttp])
+      expect(() => target(notes(), { principal: { ...reader, ...times } })).toThrow(
+        'a principal whose "expires" is in milliseconds since 1970',
+      )
 })
 
 it('rejects an invalid principal', () => {

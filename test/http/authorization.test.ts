@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { InvalidTokenError } from '@modelcontextprotocol/sdk/server/auth/errors.js'
 import { SignJWT, UnsecuredJWT, exportJWK, exportSPKI, generateKeyPair } from 'jose'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type TokenVerifier, type StaticToken, oauth, tokens } from '../../src/http.js'
@@ -233,6 +234,91 @@ describe('an TokenVerifier of your own', () => {
         })
     },
   )
+
+  const alice = { id: 'alice', scopes: [] }
+  const seconds = Math.floor(Date.now() / 1000)
+
+  it.each<[string, () => unknown]>([
+    ['a principal that has expired', () => ({ ...alice, expires: Date.now() - 1 })],
+    ['a principal that expires now', () => ({ ...alice, expires: Date.now() })],
+    ['a principal that expired in 1970', () => ({ ...alice, expires: 0 })],
+    [
+      'an error of the official SDK 1.x',
+      () => {
+        throw new InvalidTokenError('bad')
+      },
+    ],
+    [
+      'an error of the official SDK 2.x',
+      () => {
+        throw Object.assign(new Error('bad'), { code: 'invalid_token' })
+      },
+    ],
+  ])('responds with 401 where verify returns or throws %s', async (_, found) => {
+    const log: string[] = []
+    const write = (line: string) => log.push(line)
+    const later = async () => await found()
+    for (const verify of [found, later] as TokenVerifier['verify'][])
+      await serving(guarded(), { auth: { verify }, log: { write } }, async ({ url }) => {
+        const { status, headers, json } = await send(url, as(ALICE, call('whoami')))
+        expect([status, headers['www-authenticate'], json]).toEqual([
+          401,
+          'Bearer error="invalid_token", error_description="the token is invalid, expired or not for this server"',
+          expect.objectContaining({ error: expect.objectContaining({ code: 401 }) as unknown }),
+        ])
+      })
+    expect(log).toEqual([])
+  })
+
+  it.each([
+    { expires: seconds + 3600 },
+    { expires: seconds - 3600 },
+    { expires: String(Date.now() + 60_000) },
+    { expires: Number.NaN },
+    { expires: new Date(Date.now() + 60_000) },
+    { expires: null },
+    { expiresAt: seconds + 3600 },
+    { expires: Date.now() + 60_000, expiresAt: seconds + 60 },
+  ])('responds with 503 where verify returns a principal with %o, and logs why', async (times) => {
+    const log: string[] = []
+    const write = (line: string) => log.push(line)
+    await serving(
+      guarded(),
+      { auth: of({ ...alice, ...times }), log: { write } },
+      async ({ url }) => {
+        expect((await send(url, as(ALICE, call('whoami')))).status).toBe(503)
+      },
+    )
+    expect(log.join('')).toContain(
+      String.raw`\"verify\" must return a principal whose \"expires\" is in milliseconds since 1970`,
+    )
+  })
+
+  it('responds with 503 where verify throws another error', async () => {
+    for (const thrown of [new Error('invalid_token'), { code: 'ECONNREFUSED' }, null, 'no']) {
+      const verify = () => {
+        throw thrown
+      }
+      await serving(guarded(), { auth: { verify } }, async ({ url }) => {
+        expect((await send(url, as(ALICE, call('whoami')))).status).toBe(503)
+      })
+    }
+  })
+
+  it('ends the use of a session whose principal has expired', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const expires = Date.now() + 60_000
+      await serving(guarded(), { auth: of({ ...alice, expires }) }, async ({ url }) => {
+        const client = await InitializedSession.open(url, '2025-11-25', {}, bearer(ALICE))
+        vi.setSystemTime(expires)
+        expect((await client.listen()).status).toBe(401)
+        expect((await client.post(message('ping', undefined, 9))).status).toBe(401)
+      })
+    } finally {
+      vi.useRealTimers()
+    }
+  })
 })
 
 describe('scopes of definitions', () => {
@@ -649,7 +735,9 @@ describe('oauth', () => {
       jwksUri: `http://127.0.0.1:${port}/keys`,
     })
     await serving(guarded(), { auth: own }, async ({ url }) => {
-      expect((await send(url, as(await made('1m', 'alice'), call('whoami')))).status).toBe(200)
+      // The last one is within the tolerance of clocks.
+      for (const good of [await made('1m', 'alice'), await made('-1s', 'alice')])
+        expect((await send(url, as(good, call('whoami')))).status).toBe(200)
       for (const bad of [
         await made('-1m', 'alice'),
         await made(undefined, 'alice'),

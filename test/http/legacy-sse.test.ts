@@ -666,6 +666,19 @@ describe('HTTP+SSE with authorization', () => {
       })
     })
 
+    it('refuses a POST with a token that has expired', async () => {
+      await expiring(async ({ sse, pass }) => {
+        const caller = await SseCaller.initialized(sse, '2024-11-05', { headers: bearer('120000') })
+        pass(60_000)
+        const expired = await caller.post(message('ping', undefined, 1), bearer('60000'))
+        expect(expired.status).toBe(401)
+        expect(
+          (await send(sse, { ...GET, headers: { ...GET.headers, ...bearer('1') } })).status,
+        ).toBe(401)
+        caller.stream.disconnect()
+      })
+    })
+
     it('keeps the stream of a client that sends a newer token', async () => {
       await expiring(async ({ sse, pass }) => {
         const caller = await SseCaller.initialized(sse, '2024-11-05', { headers: bearer('60000') })

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
-import { type HttpHandlerOptions, httpHandler } from '../../src/http.js'
+import { type HttpHandlerOptions, httpHandler, listen } from '../../src/http.js'
 import { type Sending, POST, statelessRequest, message } from './caller.js'
 import { servedOverHttp } from './served.js'
 
@@ -172,6 +172,86 @@ describe('httpHandler', () => {
     const { send } = handler({ limits: { bodyBytes: 100 } })
     expect((await send(call('echo', { text: 'x'.repeat(200) }))).status).toBe(413)
     expect((await send({ headers: POST })).status).toBe(400)
+  })
+
+  it.each<[string, (request: Request) => unknown]>([
+    ['was read', (request) => request.json()],
+    ['is being read', (request) => request.body?.getReader()],
+  ])('responds with 500 to a body that %s by other code, and logs what to do', async (_, read) => {
+    const log: string[] = []
+    const { handle } = handler({ log: { write: (line) => log.push(line) } })
+    const { body, headers } = call('echo', { text: 'x' })
+    const init = { method: 'POST', headers: headers as Record<string, string>, body: String(body) }
+    const request = new Request('http://localhost/mcp', init)
+    const copy = request.clone()
+    await read(request)
+    const response = await handle(request)
+    expect([response.status, await response.text()]).toEqual([
+      500,
+      expect.stringContaining('Internal error (reference'),
+    ])
+    expect(log.join('')).toContain('The request body was read before httpHandler')
+    expect((await handle(copy)).status).toBe(200)
+  })
+
+  it.each<[string, object, string]>([
+    [
+      'logLevel',
+      { logLevel: 'warn' },
+      '"logLevel" must be one of debug, info, warning, error, not "warn"; did you mean "warning"?',
+    ],
+    [
+      'logLevel',
+      { logLevel: 'silent' },
+      '"logLevel" must be one of debug, info, warning, error, not "silent"',
+    ],
+    [
+      'log',
+      { log: () => {} },
+      '"log" must be an object with write(line), or a logger such as that of pino',
+    ],
+    ['log', { log: {} }, '"log" must be'],
+    [
+      'hosts',
+      { hosts: 'mcp.example.com' },
+      '"hosts" must be an array such as ["mcp.example.com"], or "any" to turn the check off, not "mcp.example.com"',
+    ],
+    ['hosts', { hosts: [5] }, '"hosts" must be an array such as'],
+    [
+      'hosts',
+      { hosts: ['*'] },
+      '"hosts" must list names without wildcards, not "*"; hosts: "any" turns the check off',
+    ],
+    ['hosts', { hosts: ['*.example.com'] }, '"hosts" must list names without wildcards'],
+    [
+      'origins',
+      { origins: '*' },
+      '"origins" must be an array such as ["https://app.example.com"], not "*"',
+    ],
+    ['origins', { origins: 'any' }, '"origins" must be an array such as'],
+    [
+      'eventStore',
+      { eventStore: { storeEvent() {}, replayEventsAfter() {} } },
+      '"eventStore" must have the methods append, read, delete of EventStore, such as new MemoryEventStore() of ccmcp/http; it has no "append"',
+    ],
+    [
+      'sessionStore',
+      { sessionStore: { get() {}, set() {} } },
+      '"sessionStore" must have the methods get, set, delete of SessionStore, such as new MemorySessionStore() of ccmcp/http; it has no "delete"',
+    ],
+    ['sessionStore', { sessionStore: new Map() }, '; it is a Map'],
+    ['stores', { stores: { events: {} } }, '"stores.events" must have the methods'],
+    ['stores', { stores: { sessions: new Set() } }, '"stores.sessions" must have the methods'],
+  ])('rejects an invalid value of "%s", as listen does: %o', async (_, options, problem) => {
+    const { server } = servedOverHttp()
+    expect(() => httpHandler(server, options)).toThrow(problem)
+    await expect(listen(server, { port: 0, ...options })).rejects.toThrow(problem)
+  })
+
+  it('accepts loggers and streams as "log"', () => {
+    const { server } = servedOverHttp()
+    for (const log of [console, process.stderr, { write() {} }])
+      expect(() => httpHandler(server, { log })).not.toThrow()
   })
 
   it('rejects repeated headers, which the runtime has joined', async () => {

@@ -393,6 +393,14 @@ describe('an option', () => {
   it.each([
     [{ framing: 'headers' }, '"framing" must be one of auto, lines, content-length, not "headers"'],
     [{ logLevel: 'loud' }, '"logLevel" must be one of debug, info, warning, error, not "loud"'],
+    [
+      { logLevel: 'warn' },
+      '"logLevel" must be one of debug, info, warning, error, not "warn"; did you mean "warning"?',
+    ],
+    [
+      { log: () => {} },
+      '"log" must be an object with write(line), or a logger such as that of pino',
+    ],
     [{ maxMessage: -1 }, '"maxMessage" must be a number above 0'],
     [{ maxMessage: Number.NaN }, '"maxMessage" must be a number above 0'],
     [{ maxMessage: '1000' }, '"maxMessage" must be a number above 0'],

@@ -1,5 +1,6 @@
 import type { TokenVerifier } from '../../auth/authorization.js'
-import { type Principal, checkPrincipal } from '../../jsonrpc/channel.js'
+import { checkPrincipal, isExpired } from '../../auth/principal.js'
+import type { Principal } from '../../jsonrpc/channel.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
@@ -12,6 +13,7 @@ import { withTimeout } from '../../jsonrpc/deadline.js'
 const WELL_KNOWN = '/.well-known/oauth-protected-resource'
 /** Milliseconds until a token must be verified. */
 const VERIFY_TIMEOUT = 10_000
+const INVALID = 'the token is invalid, expired or not for this server'
 const LATE = `"verify" did not resolve within ${VERIFY_TIMEOUT} ms`
 
 /**
@@ -84,9 +86,9 @@ export class BearerAuthenticator implements Authenticator {
 
   #check(principal: Principal | undefined): Principal | HttpErrorResponse {
     // Also null or false: `verify` may be written in JavaScript.
-    if (!principal)
-      return this.#unauthorized('the token is invalid, expired or not for this server')
+    if (!principal) return this.#unauthorized(INVALID)
     checkPrincipal('"verify" must return', principal)
+    if (isExpired(principal)) return this.#unauthorized(INVALID)
     const { scopes = [] } = this.#authorization
     if (scopes.every((scope) => principal.scopes.includes(scope))) return principal
     const error = new RpcError(
@@ -113,6 +115,7 @@ export class BearerAuthenticator implements Authenticator {
   }
 
   #failed(error: unknown): HttpErrorResponse {
+    if (saysInvalidToken(error)) return this.#unauthorized(INVALID)
     this.#report({ level: 'error', message: 'A token could not be verified', error })
     return unavailable('tokens cannot be verified at the moment', [])
   }
@@ -128,6 +131,11 @@ export class BearerAuthenticator implements Authenticator {
       attributes.length === 0 ? 'Bearer' : `Bearer ${attributes.join(', ')}`,
     ]
   }
+}
+
+/** Whether a verifier has thrown an OAuth error that says so, such as those of the official SDK. */
+function saysInvalidToken(error: unknown): boolean {
+  return isObject(error) && [error['errorCode'], error['code']].includes('invalid_token')
 }
 
 /** https://datatracker.ietf.org/doc/html/rfc6749#section-3.3 */

@@ -19,8 +19,8 @@ export class Guards {
   readonly #addresses: boolean
 
   constructor({ hosts = [], origins = [], addresses = false }: GuardOptions) {
-    this.#hosts = hosts === 'any' ? 'any' : new Set(hosts.map(hostOf))
-    this.#origins = new Set(origins.map(originOf))
+    this.#hosts = hosts === 'any' ? 'any' : new Set(listOf('hosts', hosts, HOSTS).map(hostOf))
+    this.#origins = new Set(listOf('origins', origins, ORIGINS).map(originOf))
     this.#addresses = addresses
   }
 
@@ -67,8 +67,21 @@ export class Guards {
   }
 }
 
+const HOSTS = 'an array such as ["mcp.example.com"], or "any" to turn the check off'
+const ORIGINS = 'an array such as ["https://app.example.com"]'
+
+/** Options may be written in JavaScript. */
+function listOf(option: string, list: readonly string[], expected: string): readonly string[] {
+  if (Array.isArray(list) && list.every((each) => typeof each === 'string')) return list
+  throw new TypeError(`"${option}" must be ${expected}, not ${JSON.stringify(list)}`)
+}
+
 /** A name or an address with an optional port, as in the Host header. */
 function hostOf(text: string): string {
+  if (text.includes('*'))
+    throw new TypeError(
+      `"hosts" must list names without wildcards, not ${JSON.stringify(text)}; hosts: "any" turns the check off`,
+    )
   if (!/^(?:[^\s/@:?#[\]]+|\[[0-9a-f:.]+\])(?::\d+)?$/i.test(text))
     throw new TypeError(
       `"hosts" must list names such as mcp.example.com, not ${JSON.stringify(text)}`,

@@ -6,6 +6,9 @@ import type { HeaderList, HttpContext, Sink, UnreadBody } from './http-context.j
 /* Fetch API requests and responses, for every runtime that has them. */
 
 const encoder = new TextEncoder()
+const READ_BEFORE =
+  'The request body was read before httpHandler. ' +
+  'Call httpHandler before the code that reads it, or let that code read request.clone()'
 
 /** A fetch handler. */
 export interface HttpHandler {
@@ -69,6 +72,8 @@ class WebContext implements HttpContext {
   }
 
   read(limit: number, budget: Budget, done: (body: Uint8Array | UnreadBody) => void): void {
+    const { bodyUsed, body } = this.#request
+    if (bodyUsed || body?.locked === true) throw new Error(READ_BEFORE)
     void this.#deliver(limit, budget, done)
   }
 
