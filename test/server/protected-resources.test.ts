@@ -23,6 +23,7 @@ const open = [
   resource({ uri: 'note://{name}', anyPath: true, read: leak }),
   resource({ uri: 'wide://{+path}', anyPath: true, read: leak }),
   resource({ uri: 'db://table{?x,y}', read: leak }),
+  resource({ uri: 'doc://{name}{#part}', read: leak }),
   resource({ uri: 'https://{+rest}', read: leak }),
   resource({ uri: 'file:///{+path}', read: leak }),
 ]
@@ -67,6 +68,8 @@ const PROTECTED: Readonly<Record<string, readonly string[]>> = {
     'db://table?y&x=1',
     'db://table?x=%31&y',
   ],
+  'doc://pay': ['doc://pay', 'doc://pay#', 'doc://pay#a', 'DOC://p%61y#a'],
+  'doc://plan#secret': ['doc://plan#secret', 'doc://plan#s%65cret'],
   'https://intra.example/pay': [
     'https://intra.example/pay',
     'https://intra.example:443/pay',
@@ -101,6 +104,9 @@ const OTHERS = [
   'wide://a/b/c',
   'wide://q?x=2',
   'file:///etc/PAY',
+  'doc://plan',
+  'doc://plan#public',
+  'doc://pay%23a',
 ]
 
 function server(restriction: Partial<Resource>): Server {

@@ -147,7 +147,8 @@ function matchUri({ resources }: InternalServer, uri: string): UriMatch | undefi
   const match: UriMatch = { entries: [], found: undefined }
   if (dotted) return match
   if (text.length > MAX_LENGTH) return undefined
-  const folded = looseKey(normalized)
+  // A fragment names a part of a resource: it is no way around the restrictions of the whole.
+  const keys = [normalized, { ...normalized, text: text.replace(/#.*/s, '') }].map(looseKey)
   for (const entry of resources.entries()) {
     const { definition, served, enabled } = entry
     const { template } = served
@@ -155,10 +156,7 @@ function matchUri({ resources }: InternalServer, uri: string): UriMatch | undefi
     const variables = template?.match(text, cased)
     if (variables === undefined) {
       const forAll = enabled && definition.visible === undefined && definition.scopes === undefined
-      if (
-        forAll ||
-        !(template === undefined ? served.folded === folded : template.matchesFolded(folded))
-      )
+      if (forAll || !keys.some((key) => template?.matchesFolded(key) ?? served.folded === key))
         continue
     } else if (definition.anyPath === true || template?.escapesPath(variables) === false)
       match.found = { definition, variables }
