@@ -295,7 +295,13 @@ describe('an TokenVerifier of your own', () => {
   })
 
   it('responds with 503 where verify throws another error', async () => {
-    for (const thrown of [new Error('invalid_token'), { code: 'ECONNREFUSED' }, null, 'no']) {
+    const unreadable = Object.defineProperty(new Error('odd'), 'code', {
+      get() {
+        throw new Error('no')
+      },
+    })
+    const others = [new Error('invalid_token'), { code: 'ECONNREFUSED' }, null, 'no', unreadable]
+    for (const thrown of others) {
       const verify = () => {
         throw thrown
       }

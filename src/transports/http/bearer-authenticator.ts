@@ -135,7 +135,11 @@ export class BearerAuthenticator implements Authenticator {
 
 /** Whether a verifier has thrown an OAuth error that says so, such as those of the official SDK. */
 function saysInvalidToken(error: unknown): boolean {
-  return isObject(error) && [error['errorCode'], error['code']].includes('invalid_token')
+  try {
+    return isObject(error) && [error['errorCode'], error['code']].includes('invalid_token')
+  } catch {
+    return false // a getter has thrown
+  }
 }
 
 /** https://datatracker.ietf.org/doc/html/rfc6749#section-3.3 */
