@@ -159,9 +159,15 @@ describe.skipIf(!hasRedis)('processes that share sessions', () => {
     })
     await own.has('data:')
     const { stream: tick } = await called(client, 'tick')
-    const [generation] = await record(prefix, client)
+    const [generation, owner] = await record(prefix, client)
     a.signal('SIGSTOP')
-    // What was passed on to it before its lease has ended may still run.
+    // Nothing is passed on to it after its lease has ended: the other process would wait for it.
+    await until(async () => {
+      const lease = await commanding(redis.url, (command) =>
+        command('EXISTS', `{${prefix}}:p:${owner}`),
+      )
+      expect(lease).toBe(0)
+    })
     await until(async () => {
       const { json } = await client.at(b.url).request('tools/call', { name: 'where' })
       expect(json).toMatchObject(text('b'))

@@ -38,8 +38,6 @@ const stores = redis(createClient({ url }), {
   lease: Number(lease),
   timeout: Math.max(250, Number(lease) / 4),
 })
-// A process with a short lease notices soon, by its keep-alive, that it has lost a session.
-const keepAlive = Number(lease) < 1000 ? { keepAlive: 1000 } : {}
-const listening = await listen(server, { port: 0, stores, ...keepAlive })
+const listening = await listen(server, { port: 0, stores })
 process.once('SIGTERM', () => void listening.close())
 process.stdout.write(`${listening.url}\n`)
