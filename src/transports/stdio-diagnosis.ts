@@ -91,5 +91,5 @@ function separated(error: Error): string | undefined {
   const [command = '', ...args] = path?.trim().split(/\s+/) ?? []
   if (args.length === 0) return undefined
   const list = [...args, ...spawnargs].map((arg) => `'${arg}'`).join(', ')
-  return `Arguments must be separate from the command: stdio('${command}', [${list}])`
+  return `Separate the command and its arguments: stdio('${command}', [${list}]), or no quotes on the command line`
 }

@@ -292,7 +292,7 @@ describe('finding the revision', () => {
     // @ts-expect-error: not an array
     expect(() => stdio('node', 'server.mjs')).toThrow(usage)
     await expect(connect(stdio('node no-such.mjs', ['-v']))).rejects.toThrow(
-      "Arguments must be separate from the command: stdio('node', ['no-such.mjs', '-v'])",
+      "Separate the command and its arguments: stdio('node', ['no-such.mjs', '-v'])",
     )
     await expect(connect(stdio('no-such-command'))).rejects.toThrow('Use an absolute path')
   })
