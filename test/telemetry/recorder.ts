@@ -19,6 +19,8 @@ const spanExporter = new InMemorySpanExporter()
 const tracerProvider = new BasicTracerProvider({
   spanProcessors: [new SimpleSpanProcessor(spanExporter)],
 })
+// Another test may have made vitest load this module again in the same process.
+for (const global of [context, propagation, trace]) global.disable()
 context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
 propagation.setGlobalPropagator(
   new CompositePropagator({
