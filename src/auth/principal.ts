@@ -15,13 +15,10 @@ export function checkPrincipal(source: string, principal: Principal): void {
     !scopes.every((scope) => typeof scope === 'string')
   )
     throw new TypeError(`${source} a principal: an object with an "id" and an array of "scopes"`)
-  if (
-    expiresAt !== undefined ||
-    (expires !== undefined &&
-      !(Number.isFinite(expires) && (expires <= 0 || expires >= MIN_MILLISECONDS)))
-  )
+  const isTime = typeof expires === 'number' && (expires <= 0 || expires >= MIN_MILLISECONDS)
+  if (expires === undefined ? expiresAt !== undefined : !isTime)
     throw new TypeError(
-      `${source} a principal whose "expires" is in milliseconds since 1970: not in seconds, and not "expiresAt"`,
+      `${source} a principal whose "expires", if it has one, is a number of milliseconds since 1970: not seconds, and not "expiresAt"`,
     )
 }
 

@@ -26,7 +26,7 @@ export class ProtectedFiles {
   /** Whether a directory entry is a protected file, or would be if it existed. */
   async has(name: string, directory: () => Promise<Stats>): Promise<boolean> {
     const entry = folded(name)
-    const unnumbered = entry.replace(/-\d+(\.[^.]*)?$/, '$1')
+    const unnumbered = entry.replace(/-(?:\d{1,3}|1000)(\.[^.]*)?$/, '$1')
     for (const file of this.#files) {
       const named = [entry, unnumbered].includes(file.name) || entry.startsWith(`${file.name}.`)
       if (named && isSame(await directory(), await statOrUndefined(file.directory))) return true

@@ -37,7 +37,7 @@ interface SplitArguments {
 export function suggestCommand(command: CommandSyntax, args: readonly string[]): void {
   const end = args.indexOf('--')
   const given = end === -1 ? [] : args.slice(end)
-  const split = splitArguments(command, end === -1 ? args : args.slice(0, end))
+  const split = splitArguments(command, end === -1 ? args : args.slice(0, end), end !== -1)
   if (split === undefined) return
   if (split.json !== undefined && !isJson(split.json))
     throw new UsageError(
@@ -150,6 +150,7 @@ function isServer(argument: string): boolean {
 function splitArguments(
   command: CommandSyntax,
   args: readonly string[],
+  hasCommand: boolean,
 ): SplitArguments | undefined {
   const [needed] = command.positionals
   const split: SplitArguments = {
@@ -172,8 +173,14 @@ function splitArguments(
       )
     else if (isArgumentOption(command, split, arg)) {
       const next = args[i + 1]
+      // A URL is rather the value of the option.
+      const isServerNext =
+        !hasCommand &&
+        split.server.length === 0 &&
+        isServer(next ?? '') &&
+        !/^https?:/i.test(next ?? '')
       const isFlag =
-        inline === undefined && (next === undefined || /^--|=/.test(next) || isServer(next))
+        inline === undefined && (next === undefined || /^--|=/.test(next) || isServerNext)
       split.unknown ??= `--${name}`
       split.pairs.push(`${name}${isFlag ? '=true' : (inline ?? `=${args[++i]}`)}`)
     } else if (isArgument(command, split, arg)) split.pairs.push(arg)
@@ -219,7 +226,11 @@ function guessServerCommand(
   const [, extension = ''] = EXTENSION.exec(first) ?? []
   const isModule = MODULE.test(extension)
   const interpreter = Object.hasOwn(INTERPRETERS, extension) ? INTERPRETERS[extension] : undefined
-  if (rest.length === 0) return interpreter === undefined ? undefined : [interpreter, first]
+  // A name with several dots that is not a file is rather a host.
+  if (rest.length === 0)
+    return interpreter === undefined || (/^[^\\/]*\.[^\\/]*\./.test(first) && !existsSync(first))
+      ? undefined
+      : [interpreter, first]
   // After a module, a typo in an option of ours is more likely than an argument of the module.
   const hasTypo = rest.some((arg) => arg.startsWith('--') && isTypo(arg, options))
   if (hasTypo && isModule) return undefined

@@ -140,7 +140,7 @@ function checkStores({ eventStore, sessionStore, stores }: HttpOptions): void {
     const methods = STORE_METHODS[kind]
     const missing = methods.find((name) => typeof members[name] !== 'function')
     // A Map has methods of these names, but deletes nothing by itself.
-    if (missing === undefined && !(store instanceof Map)) continue
+    if (missing === undefined && Object.getPrototypeOf(store) !== Map.prototype) continue
     throw new TypeError(
       `"${option}" must have the methods ${methods.join(', ')} of ${kind}Store, such as new Memory${kind}Store() of ccmcp/http; it ${missing === undefined ? 'is a Map' : `has no "${missing}"`}`,
     )

@@ -52,7 +52,7 @@ export function matches(pattern: string, text: string): boolean {
     return matcher(text)
   } catch (error) {
     if (error instanceof MatchLimitError)
-      error.message = `has a string that is too long to be compared with the pattern ${pattern}`
+      error.message = `takes too many steps to be compared with the pattern ${pattern}`
     throw error
   }
 }
@@ -229,7 +229,7 @@ function walk(
   const { text } = subject
   const marks = new Int32Array(program.length).fill(-1)
   const free = FREE_STEPS * text.length
-  const most = free + Math.min(MAX_STEPS, totalLeft)
+  const most = free + Math.max(0, Math.min(MAX_STEPS, totalLeft))
   let left = most
   const end = (found: boolean) => {
     totalLeft -= Math.max(0, most - left - free)
@@ -244,7 +244,7 @@ function walk(
     for (let state = open.pop(); state !== undefined; state = open.pop()) {
       if (marks[state] === at) continue
       marks[state] = at
-      if (left-- === 0) throw new MatchLimitError()
+      if (left-- <= 0) throw new MatchLimitError()
       const instruction = program[state]
       if (instruction === undefined) continue
       if (instruction.do === 'match') {

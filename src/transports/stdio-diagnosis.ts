@@ -89,7 +89,8 @@ function adviceFor({
 function separated(error: Error): string | undefined {
   const { path, spawnargs = [] } = error as Error & { path?: string; spawnargs?: string[] } // set by spawn
   const [command = '', ...args] = path?.trim().split(/\s+/) ?? []
-  if (args.length === 0) return undefined
-  const list = [...args, ...spawnargs].map((arg) => `'${arg}'`).join(', ')
-  return `Separate the command and its arguments: stdio('${command}', [${list}]), or no quotes on the command line`
+  // A path may have spaces.
+  if (args.length === 0 || /[\\/]/.test(command)) return undefined
+  const list = JSON.stringify([...args, ...spawnargs])
+  return `Separate the command and its arguments: stdio(${JSON.stringify(command)}, ${list}), or no quotes on the command line`
 }

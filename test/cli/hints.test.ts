@@ -28,6 +28,16 @@ describe('suggestCommand', () => {
       `${AFTER}ccmcp list --json --timeout 5 -- npx -y 'it'\\''s'`,
     ],
     [list, ['./server.js', '--port', '3'], `${AFTER}ccmcp list -- node ./server.js --port 3`],
+    [
+      call,
+      ['get', '--url', 'http://example.com/x'],
+      'Unknown option --url; pass arguments as name=value; did you mean: ccmcp call get url=http://example.com/x',
+    ],
+    [
+      call,
+      ['get', '--file', './server.mjs', '--', 'node', 'x.mjs'],
+      'Unknown option --file; pass arguments as name=value; did you mean: ccmcp call get file=./server.mjs -- node x.mjs',
+    ],
     [list, ['server.py', '--port=3'], `${AFTER}ccmcp list -- python3 server.py --port=3`],
     [
       call,
@@ -110,6 +120,7 @@ describe('suggestCommand', () => {
     [list, []],
     [list, ['grammar']],
     [list, ['gramar']],
+    [list, ['mcp.example.sh']],
     [list, ['./server.js']],
     [list, ['./server.js', '--jsno']],
     [list, ['grammar', '--unknown']],

@@ -292,9 +292,10 @@ describe('finding the revision', () => {
     // @ts-expect-error: not an array
     expect(() => stdio('node', 'server.mjs')).toThrow(usage)
     await expect(connect(stdio('node no-such.mjs', ['-v']))).rejects.toThrow(
-      "Separate the command and its arguments: stdio('node', ['no-such.mjs', '-v'])",
+      'Separate the command and its arguments: stdio("node", ["no-such.mjs","-v"])',
     )
-    await expect(connect(stdio('no-such-command'))).rejects.toThrow('Use an absolute path')
+    for (const command of ['no-such-command', '/no such/command'])
+      await expect(connect(stdio(command))).rejects.toThrow('Use an absolute path')
   })
 
   it('rejects with a ConnectionError when the server does not respond', async () => {

@@ -162,7 +162,7 @@ it('rejects a principal that has expired, as over HTTP', async () => {
   for (const times of [{ expires: 1_800_000_000 }, { expires: NaN }, { expiresAt: 1_800_000_000 }])
     for (const target of [memory, inProcessHttp])
       expect(() => target(notes(), { principal: { ...reader, ...times } })).toThrow(
-        'a principal whose "expires" is in milliseconds since 1970',
+        'a principal whose "expires", if it has one, is a number of milliseconds since 1970',
       )
 })
 

@@ -278,7 +278,6 @@ describe('an TokenVerifier of your own', () => {
     { expires: new Date(Date.now() + 60_000) },
     { expires: null },
     { expiresAt: seconds + 3600 },
-    { expires: Date.now() + 60_000, expiresAt: seconds + 60 },
   ])('responds with 503 where verify returns a principal with %o, and logs why', async (times) => {
     const log: string[] = []
     const write = (line: string) => log.push(line)
@@ -290,9 +289,18 @@ describe('an TokenVerifier of your own', () => {
       },
     )
     expect(log.join('')).toContain(
-      String.raw`\"verify\" must return a principal whose \"expires\" is in milliseconds since 1970`,
+      String.raw`\"verify\" must return a principal whose \"expires\", if it has one, is a number of milliseconds since 1970`,
     )
   })
+
+  it.each([{ expires: Infinity }, { expires: Date.now() + 600_000, expiresAt: seconds + 600 }])(
+    'admits a principal with %o',
+    async (times) => {
+      await serving(guarded(), { auth: of({ ...alice, ...times }) }, async ({ url }) => {
+        expect((await send(url, as(ALICE, call('whoami')))).status).toBe(200)
+      })
+    },
+  )
 
   it('responds with 503 where verify throws another error', async () => {
     const unreadable = Object.defineProperty(new Error('odd'), 'code', {

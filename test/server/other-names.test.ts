@@ -63,6 +63,12 @@ describe('a member with another name here', () => {
     expect(() => createServer({ ...base, resources })).toThrow('"uriTemplate" is called "uri" here')
   })
 
+  it('is accepted beside the same value under its name here', () => {
+    const other = { parameters: { type: 'object' }, execute: () => '', _meta: undefined }
+    const made = asTool({ ...other, input: other.parameters, run: other.execute })
+    expect(() => createServer({ ...base, tools: [made] })).not.toThrow()
+  })
+
   it('is accepted where it has no other name, as any other member is', () => {
     const server = createServer({
       ...base,

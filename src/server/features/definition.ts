@@ -40,7 +40,10 @@ export function checkMemberNames(
   for (const name of Object.keys(given)) {
     if (names.includes(name)) continue
     const own = OTHER_NAMES.get(name)?.find((word) => names.includes(word))
-    if (own !== undefined) throw fail(`"${name}" is called "${own}" here`)
+    const members = given as Readonly<Record<string, unknown>> // read by name
+    // The same value under both names: a definition for another library was spread into this one.
+    if (own !== undefined && members[name] !== members[own])
+      throw fail(`"${name}" is called "${own}" here`)
     // A typo rarely changes the first letter: "beta" is not "meta".
     const missing = names.filter(
       (word) => !Object.hasOwn(given, word) && word.slice(0, 2).includes(name.charAt(0)),
@@ -105,11 +108,10 @@ export function checkMembers(
   fail: (problem: string) => Error,
   place = '',
 ): void {
-  for (const [name, member] of Object.entries(value)) {
-    const [holds, what] = (Object.hasOwn(rules, name) ? rules[name] : undefined) ?? []
-    if (member !== undefined && holds?.(member) === false)
+  const members = value as Readonly<Record<string, unknown>> // read by name
+  for (const [name, [holds, what]] of Object.entries(rules))
+    if (members[name] !== undefined && !holds(members[name]))
       throw fail(`"${place}${name}" must be ${what}`)
-  }
 }
 
 /** Throws if a listed member has the wrong type. */

@@ -63,7 +63,9 @@ function checked(listing: ResourceListing, { uri, mimeType }: Resource): Resourc
       `Resource ${JSON.stringify(uri)}: "list" returned an item without a "uri" and a "name"`,
     )
   // Also if it is null, as in a database.
-  return mimeType === undefined ? listing : { ...listing, mimeType: listing.mimeType ?? mimeType }
+  return mimeType === undefined || typeof listing.mimeType === 'string'
+    ? listing
+    : { ...listing, mimeType: listing.mimeType ?? mimeType }
 }
 
 export function allTemplates({

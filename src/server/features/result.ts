@@ -34,7 +34,7 @@ export function resultOf(
 export const VALUE_HINT =
   'With an "output" schema, return the value itself, or result({ value, content }) to send content beside it; for a failure, throw a ToolError or return result({ isError: true, content })'
 
-const MEMBERS = ['content', 'structuredContent', 'isError', '_meta']
+const MEMBERS = new Set(['content', 'structuredContent', 'isError', '_meta'])
 
 /** The first member of an object that a result does not have. */
 function memberBeside(
@@ -54,8 +54,13 @@ function memberBeside(
  */
 export function otherMember(value: unknown): string | undefined {
   if (!isObject(value) || isBranded(value) || 'toJSON' in value) return undefined
-  const other = memberBeside(MEMBERS, value)
-  if (other === undefined) return MEMBERS.some((name) => name in value) ? '' : undefined
+  // By their names first: a getter of a class may throw.
+  const names = Object.keys(value)
+  const other = names.find(
+    (name) => !(name === 'resultType' ? value[name] === 'complete' : MEMBERS.has(name)),
+  )
+  if (other === undefined) return names.some((name) => MEMBERS.has(name)) ? '' : undefined
+  if (!names.includes('content')) return undefined
   const { content, isError } = value
   return Array.isArray(content) &&
     (content.length > 0 || isError === true) &&
@@ -87,21 +92,24 @@ export function wholeResult(
   return value
 }
 
-function refuseInputRequired({ resultType }: Record<string, unknown>): void {
-  if (resultType === 'input_required')
+function refuseInputRequired(value: Record<string, unknown>): void {
+  const own = Object.hasOwn(value, 'resultType') && !('toJSON' in value)
+  if (own && value['resultType'] === 'input_required')
     throw new TypeError('its result is "input_required"; use call.ask to ask for input')
 }
 
 function partsOf(returned: unknown): ToolResult {
-  if (!isObject(returned)) return { content: contentOf(returned) }
-  refuseInputRequired(returned)
+  const other = otherMember(returned)
+  if (other === undefined || !isObject(returned)) {
+    if (isObject(returned)) refuseInputRequired(returned)
+    return { content: contentOf(returned) }
+  }
   const { content, structuredContent, isError, _meta } = returned
   const wrong = (problem: string) =>
     new TypeError(
       `its result looks like a CallToolResult, but ${problem}; to send such a value as JSON text, return JSON.stringify(value)`,
     )
-  const other = otherMember(returned)
-  if (other && isError === true) throw wrong(`"${other}" is not a member of one`)
+  if (other !== '' && isError === true) throw wrong(`"${other}" is not a member of one`)
   if (other !== '') return { content: contentOf(returned) }
   if (content === undefined && structuredContent === undefined) throw wrong('it has no "content"')
   if (content !== undefined && !Array.isArray(content))
@@ -185,14 +193,7 @@ export function blocksOf(
 
 /** What clients do not accept in a block that has what it needs. */
 function faultIn(block: ContentBlock): string | undefined {
-  const { type } = block
-  const members: Record<string, unknown> = {
-    ...(type === 'resource' ? block.resource : undefined),
-    ...block,
-  }
-  const name = Object.keys(members).find((each) => members[each] === null)
-  if (name !== undefined) return `"${name}" is null; leave it out`
-  return (type === 'image' || type === 'audio') && block.data.startsWith('data:')
+  return (block.type === 'image' || block.type === 'audio') && block.data.startsWith('data:')
     ? '"data" must be base64 without "data:" before it'
     : undefined
 }
