@@ -410,17 +410,14 @@ describe('ccmcp subscribe', () => {
     version: '1.0.0',
     resources: [resource({ uri: 'sensor://a', read: () => `value ${value}` })],
   })
-  it.each([['2026-07-28'], ['2025-06-18']])('prints updates until Ctrl-C: %s', async (revision) => {
+  const subscribing = async (...options: string[]) => {
     const served = await listen(watched, QUIET)
     cleanups.push(() => served.close(0))
-    const options = ['--read', '--json', '--revision', revision]
-    const child = new Child(process.execPath, [
-      CLI,
-      'subscribe',
-      'sensor://a',
-      served.url,
-      ...options,
-    ])
+    const args = [CLI, 'subscribe', 'sensor://a', served.url, '--read', ...options]
+    return { served, child: new Child(process.execPath, args) }
+  }
+  it.each([['2026-07-28'], ['2025-06-18']])('prints updates until Ctrl-C: %s', async (revision) => {
+    const { served, child } = await subscribing('--json', '--revision', revision)
     await child.said('subscribed to sensor://a; press Ctrl-C to stop')
     await streamOf(served)
     value = 7
@@ -435,16 +432,7 @@ describe('ccmcp subscribe', () => {
     expect(child.code).toBe(0)
   })
   it.each([['2026-07-28'], ['2025-06-18']])('prints text without --json: %s', async (revision) => {
-    const served = await listen(watched, QUIET)
-    cleanups.push(() => served.close(0))
-    const options = ['--read', '--revision', revision]
-    const child = new Child(process.execPath, [
-      CLI,
-      'subscribe',
-      'sensor://a',
-      served.url,
-      ...options,
-    ])
+    const { served, child } = await subscribing('--revision', revision)
     await child.said('subscribed to sensor://a; press Ctrl-C to stop\n')
     await streamOf(served)
     value = 8

@@ -2,6 +2,7 @@ import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { CallToolResult, ContentBlock, Meta } from '../../protocol/model.js'
 import { type Validator, type Outcome, describeIssues } from '../../schema/standard.js'
 import { type ToolResult, isBranded } from '../define.js'
+import { withoutUndefined } from './definition.js'
 
 /**
  * What a handler returned, as a result. With an `output` schema the return
@@ -36,15 +37,10 @@ export const VALUE_HINT =
 
 const MEMBERS = new Set(['content', 'structuredContent', 'isError', '_meta'])
 
-/** The first member of an object that a result does not have. */
-function memberBeside(
-  known: readonly string[],
-  value: Record<string, unknown>,
-): string | undefined {
+/** The first member of an object that a result does not have. Reads no other member: a getter may throw. */
+function memberBeside(known: ReadonlySet<string>, value: Record<string, unknown>) {
   return Object.keys(value).find(
-    (name) =>
-      value[name] !== undefined &&
-      !(name === 'resultType' ? value[name] === 'complete' : known.includes(name)),
+    (name) => !(name === 'resultType' ? value[name] === 'complete' : known.has(name)),
   )
 }
 
@@ -54,13 +50,10 @@ function memberBeside(
  */
 export function otherMember(value: unknown): string | undefined {
   if (!isObject(value) || isBranded(value) || 'toJSON' in value) return undefined
-  // By their names first: a getter of a class may throw.
-  const names = Object.keys(value)
-  const other = names.find(
-    (name) => !(name === 'resultType' ? value[name] === 'complete' : MEMBERS.has(name)),
-  )
-  if (other === undefined) return names.some((name) => MEMBERS.has(name)) ? '' : undefined
-  if (!names.includes('content')) return undefined
+  const other = memberBeside(MEMBERS, value)
+  if (other === undefined)
+    return Object.keys(value).some((name) => MEMBERS.has(name)) ? '' : undefined
+  if (!Object.hasOwn(value, 'content')) return undefined
   const { content, isError } = value
   return Array.isArray(content) &&
     (content.length > 0 || isError === true) &&
@@ -79,7 +72,7 @@ export function wholeResult(
   refuseInputRequired(value)
   const [list] = members
   if (!(list in value)) return undefined
-  const other = memberBeside(members, value)
+  const other = memberBeside(new Set(members), withoutUndefined(value))
   if (other !== undefined)
     throw new TypeError(
       `its result has "${list}" and "${other}", which is not a member of a ${type}`,
