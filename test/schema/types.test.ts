@@ -16,8 +16,10 @@ import {
   type PromptMessage,
   type ReadResourceResult,
   type ResourceContents,
+  type Schema,
   type StandardSchema,
   type Tool,
+  type ToolDefinition,
   createServer,
   form,
   prompt,
@@ -593,6 +595,67 @@ describe('tool', () => {
       // @ts-expect-error no handler of this input
       run: ({ a }: { a: number }) => a,
     })
+  })
+})
+
+describe('a function that defines tools', () => {
+  it('passes on the types of a definition', () => {
+    function traced<const Input extends Schema>(
+      definition: ToolDefinition<Input, undefined>,
+    ): Tool {
+      return tool<Input>({
+        ...definition,
+        run(input, call) {
+          call.log.debug(`${definition.name} was called`)
+          return definition.run(input, call)
+        },
+      })
+    }
+    traced({
+      name,
+      input: z.object({ city: z.string() }),
+      run(input) {
+        expectTypeOf(input).toEqualTypeOf<{ city: string }>()
+      },
+    })
+    traced({
+      name,
+      input: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
+      run(input) {
+        expectTypeOf(input).toEqualTypeOf<{ n: number }>()
+      },
+    })
+  })
+
+  it('passes on the types of a definition with output', () => {
+    function traced<const Input extends Schema, const Output extends Schema>(
+      definition: ToolDefinition<Input, Output>,
+    ): Tool {
+      return tool<Input, Output>({
+        ...definition,
+        run: (input, call) => definition.run(input, call),
+      })
+    }
+    traced({
+      name,
+      input: z.object({ city: z.string() }),
+      output: z.object({ degrees: z.number() }),
+      run: ({ city }) => ({ degrees: city.length }),
+    })
+    traced({
+      name,
+      input: z.object({ city: z.string() }),
+      output: z.object({ degrees: z.number() }),
+      // @ts-expect-error -- the wrong type
+      run: ({ city }) => ({ degrees: city }),
+    })
+  })
+
+  it('takes a schema of zod and a handler of its type', () => {
+    function checked<Value>(input: z.ZodType<Value>, run: (value: Value) => string): Tool {
+      return tool({ name, input, run: (value) => run(value) })
+    }
+    checked(z.object({ city: z.string() }), ({ city }) => city)
   })
 })
 
