@@ -1,11 +1,12 @@
-// Runs the test suite on other versions of Node, and a smoke test of the built package on Bun and Deno.
-// Installs the runtimes from npm into .runtimes/.
+// Runs the test suite on the oldest supported version of Node and on newer ones, and a smoke test of the built package
+// on Bun and Deno. Installs the runtimes from npm into .runtimes/.
 //
-//   node scripts/runtimes.mjs [name …]     for example: node-24 bun
+//   node scripts/runtimes.mjs [--times 10] [name …]     for example: node-24 bun
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const cache = join(root, '.runtimes')
@@ -13,6 +14,7 @@ const isWindows = process.platform === 'win32'
 
 /** Each runtime's npm package and version, and how it is tested. */
 const RUNTIMES = [
+  { name: 'node-20', pkg: 'node', version: '20.19.0', test: suite },
   { name: 'node-22', pkg: 'node', version: '22.23.3', test: suite },
   { name: 'node-24', pkg: 'node', version: '24.21.0', test: suite },
   { name: 'node-26', pkg: 'node', version: '26.10.0', test: suite },
@@ -63,26 +65,37 @@ function smoke({ pkg, bin }) {
   return run(join(bin, pkg), args, { timeout: 120_000, shell: isWindows })
 }
 
-const wanted = process.argv.slice(2)
+const { values, positionals: wanted } = parseArgs({
+  options: { times: { type: 'string', default: '1' } },
+  allowPositionals: true,
+})
+const times = Number(values.times)
 const unknown = wanted.filter((name) => !RUNTIMES.some((runtime) => runtime.name === name))
-if (unknown.length > 0) {
+if (unknown.length > 0 || !Number.isInteger(times) || times < 1) {
+  const names = RUNTIMES.map(({ name }) => name).join(', ')
   process.stderr.write(
-    `Unknown runtime: ${unknown.join(', ')}; expected ${RUNTIMES.map(({ name }) => name).join(', ')}\n`,
+    unknown.length > 0
+      ? `Unknown runtime: ${unknown.join(', ')}; expected ${names}\n`
+      : `--times must be a positive integer, not ${JSON.stringify(values.times)}\n`,
   )
   process.exit(2)
 }
+let passed = 0
 let failed = 0
 const chosen = RUNTIMES.filter(({ name }) => wanted.length === 0 || wanted.includes(name))
-for (const runtime of chosen) {
+for (const runtime of Array.from({ length: times }, () => chosen).flat()) {
   const started = performance.now()
   const { ok, output } = runtime.test({ ...runtime, bin: install(runtime) })
   const seconds = ((performance.now() - started) / 1000).toFixed(0)
   process.stdout.write(
     `${ok ? 'ok    ' : 'FAILED'} ${runtime.name} ${runtime.version} (${seconds} s)\n`,
   )
-  if (ok) continue
+  if (ok) {
+    passed++
+    continue
+  }
   failed++
   process.stdout.write(`${output.slice(-20_000)}\n`)
 }
-process.stdout.write(`${chosen.length - failed} passed, ${failed} failed\n`)
+process.stdout.write(`${passed} passed, ${failed} failed\n`)
 process.exitCode = failed === 0 ? 0 : 1
