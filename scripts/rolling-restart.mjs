@@ -6,7 +6,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -17,6 +16,7 @@ import {
   ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import { connect, http } from '../dist/client.js'
+import { freePort } from './free-port.mjs'
 
 const [rounds = 3, sessions = 1000, streams = 200] = process.argv.slice(2).map(Number)
 const here = dirname(fileURLToPath(import.meta.url))
@@ -50,15 +50,6 @@ process.on('exit', () => {
 function fail(what) {
   failures.set(what, (failures.get(what) ?? 0) + 1)
   if (failures.get(what) === 1) console.error(`failed: ${what}`)
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address()
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 /** Starts a program, and waits until its output contains a text. */

@@ -2,6 +2,7 @@
 //   node examples/cluster/run.mjs          runs the example
 //   node examples/cluster/run.mjs --keep   goes on until it is interrupted
 import { spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -13,11 +14,18 @@ const here = dirname(fileURLToPath(import.meta.url))
 const folder = await mkdtemp(join(tmpdir(), 'ccmcp-cluster-'))
 const started = []
 
+/** A port below those that connections and `listen(0)` get, so that no other process gets it before it is used. */
 async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address()
+  const port = randomInt(10_000, 32_000)
+  const server = createServer().listen(port, '127.0.0.1')
+  try {
+    await once(server, 'listening')
+  } catch (error) {
+    if (error.code === 'EADDRINUSE') return freePort()
+    throw error
+  }
   server.close()
+  await once(server, 'close')
   return port
 }
 

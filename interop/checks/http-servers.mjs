@@ -1,8 +1,8 @@
 // Our client with other servers over HTTP.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { createServer } from 'node:net'
 import { connect, http } from '../../dist/client.js'
+import { freePort } from '../../scripts/free-port.mjs'
 import { program, rejection, script, until } from '../harness.mjs'
 import { textOf } from './observe.mjs'
 
@@ -79,15 +79,6 @@ export function httpServerChecks(versions) {
       (t) => foreignHttp(t, node(program(name, 'sse'), { path: '/sse' }), HANDSHAKE, EVERYTHING),
     ],
   ]
-}
-
-/** A port that is free now, for servers that cannot choose one themselves. */
-async function freePort() {
-  const server = createServer()
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 /** Starts a server. It prints its URL, or with `path` serves there on the port in the environment. */

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../../scripts/free-port.mjs'
 import { until } from '../harness.mjs'
 import { HttpRecorder } from '../recorders/http.mjs'
 import { heavyProgram, programOf, run } from './hosts.mjs'
@@ -259,15 +259,6 @@ function start(t, args, env = {}) {
   t.defer(async () => child.kill('SIGKILL'))
   child.stdout.resume()
   return child
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address()
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 async function listening(port) {

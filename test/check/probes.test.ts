@@ -5,6 +5,7 @@ import {
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
+import { freePort } from '../../scripts/free-port.mjs'
 import { type Listening, listen } from '../../src/http.js'
 import { createServer, tool } from '../../src/index.js'
 import { type Checked, FAULTY, checkCommand, checkUrl } from './live.js'
@@ -164,10 +165,7 @@ describe('a server over HTTP', () => {
   })
 
   it('that does not listen is no connection', async () => {
-    open = await listen(createServer({ name: 'x', version: '1' }), { port: 0 })
-    const { url } = open
-    await open.close(0)
-    const { failure } = await checkUrl(url)
+    const { failure } = await checkUrl(`http://127.0.0.1:${await freePort()}/mcp`)
     expect(failure).toMatch(/ECONNREFUSED/)
   })
 })

@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { freePort } from '../../scripts/free-port.mjs'
 import { type Listening, listen, tokens } from '../../src/http.js'
 import { createServer, prompt, resource, tool } from '../../src/index.js'
 import { Child } from '../stdio/child.js'
@@ -447,18 +448,13 @@ describe('ccmcp subscribe', () => {
   it.each([['2026-07-28'], ['2025-06-18']])(
     'connects again when the server is restarted: %s',
     async (revision) => {
-      const first = await listen(watched, QUIET)
-      const options = ['--revision', revision]
-      const child = new Child(process.execPath, [
-        CLI,
-        'subscribe',
-        'sensor://a',
-        first.url,
-        ...options,
-      ])
+      const options = { ...QUIET, port: await freePort() }
+      const first = await listen(watched, options)
+      const args = [CLI, 'subscribe', 'sensor://a', first.url, '--revision', revision]
+      const child = new Child(process.execPath, args)
       await child.said('subscribed to sensor://a')
       await first.close(0)
-      const second = await listen(watched, { ...QUIET, port: Number(new URL(first.url).port) })
+      const second = await listen(watched, options)
       cleanups.push(() => second.close(0))
       expect(await child.line(0)).toMatch(
         /Z sensor:\/\/a may have been updated while disconnected$/,

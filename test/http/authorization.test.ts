@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { InvalidTokenError } from '@modelcontextprotocol/sdk/server/auth/errors.js'
 import { SignJWT, UnsecuredJWT, exportJWK, exportSPKI, generateKeyPair } from 'jose'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { freePort } from '../../scripts/free-port.mjs'
 import { type TokenVerifier, type StaticToken, oauth, tokens } from '../../src/http.js'
 import {
   RpcError,
@@ -871,11 +872,7 @@ describe('oauth', () => {
 
   it('responds with 503 while the issuer is not available', async () => {
     const log: string[] = []
-    const closed = createHttpServer().listen(0, '127.0.0.1')
-    await once(closed, 'listening')
-    const issuer = `http://127.0.0.1:${(closed.address() as AddressInfo).port}`
-    closed.close()
-    await once(closed, 'close')
+    const issuer = `http://127.0.0.1:${await freePort()}`
     const away = oauth({ resource: RESOURCE, issuer })
     await serving(
       guarded(),

@@ -2,6 +2,7 @@ import { type EventEmitter, once } from 'node:events'
 import { Server as HttpServer } from 'node:http'
 import { type AddressInfo, type Socket, connect, createServer as createNetServer } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
+import { freePort } from '../../scripts/free-port.mjs'
 import { extension } from '../../src/extensions.js'
 import { type Listening, httpHandler, listen, nodeHandler } from '../../src/http.js'
 import { createServer } from '../../src/index.js'
@@ -64,7 +65,7 @@ describe('a server that listens, while it closes', () => {
     prepare: (listening: Listening) => Promise<void> = async () => {},
   ): Promise<void> {
     const { server, gate } = servedOverHttp()
-    await serving(server, { logLevel: 'error' }, async (listening) => {
+    await serving(server, { port: await freePort(), logLevel: 'error' }, async (listening) => {
       const params = { name: 'steps', arguments: { gate: 'g' }, _meta: { progressToken: 1 } }
       const running = await open(listening.url, statelessRequest('tools/call', params))
       await running.message()

@@ -1,9 +1,9 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer as createNetServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
+import { freePort } from '../../scripts/free-port.mjs'
 import { type Listening, listen } from '../../src/http.js'
 import { createServer, form, tool } from '../../src/index.js'
 import { InitializedSession, type Sending, statelessRequest, open, send } from './caller.js'
@@ -90,14 +90,6 @@ describe('several processes', () => {
 
 describe('nginx', () => {
   const available = spawnSync('nginx', ['-v']).status === 0
-
-  const freePort = () =>
-    new Promise<number>((resolve) => {
-      const server = createNetServer().listen(0, '127.0.0.1', () => {
-        const { port } = server.address() as { port: number }
-        server.close(() => resolve(port))
-      })
-    })
 
   async function proxied(
     use: (url: string, all: Record<'a' | 'b', Listening>) => Promise<void>,

@@ -9,6 +9,7 @@ import {
   send,
   serving,
 } from './caller.js'
+import { freePort } from '../../scripts/free-port.mjs'
 import { form, tool } from '../../src/index.js'
 import { proves } from '../requirements/proves.js'
 import { servedOverHttp } from './served.js'
@@ -559,7 +560,7 @@ describe('initialize', () => {
 describe('closing', () => {
   it('finishes calls, ends streams and refuses new requests', async () => {
     const { server, gate } = servedOverHttp()
-    await serving(server, {}, async (listening) => {
+    await serving(server, { port: await freePort() }, async (listening) => {
       const client = await InitializedSession.open(listening.url, '2025-11-25')
       const own = await client.listen()
       const running = await client.stream('tools/call', {

@@ -6,6 +6,7 @@ import {
   ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { freePort } from '../../scripts/free-port.mjs'
 import { type Listening, MemorySessionStore, listen } from '../../src/http.js'
 import { servedOverHttp } from '../http/served.js'
 
@@ -21,7 +22,8 @@ const heard: string[] = []
 beforeEach(async () => {
   served = servedOverHttp()
   sessions = new MemorySessionStore()
-  listening = await listen(served.server, { port: 0, retryInterval: 20, sessionStore: sessions })
+  const port = await freePort()
+  listening = await listen(served.server, { port, retryInterval: 20, sessionStore: sessions })
   heard.length = 0
   client = new Client({ name: 'sdk-1', version: '1.0.0' }, { capabilities: { elicitation: {} } })
   client.setNotificationHandler(

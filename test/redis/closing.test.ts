@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { freePort } from '../../scripts/free-port.mjs'
 import { createServer } from '../../src/index.js'
 import { InitializedSession } from '../http/caller.js'
 import { Gate } from '../http/served.js'
 import { Cluster } from './cluster.js'
-import { commanding, freePort, hasRedis, newPrefix, sharedServer } from './redis-server.js'
+import { commanding, hasRedis, newPrefix, sharedServer } from './redis-server.js'
 
 /* Requests that wait for their sessions when the process shuts down. */
 

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from 'redis'
+import { freePort } from '../../scripts/free-port.mjs'
 import { findProgram } from '../programs.js'
 
 /* Redis servers of a test's own, and keys of a test's own on a server that is given. */
@@ -18,15 +18,6 @@ const base = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 export const hasRedis = program !== undefined || given !== undefined
 /** Whether tests can start and stop servers. */
 export const canStartRedis = program !== undefined
-
-export function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number } // it listens on a port
-      server.close(() => resolve(port))
-    })
-  })
-}
 
 /** A server on a port of this machine, which loses nothing. */
 export class RedisServer {
