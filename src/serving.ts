@@ -103,7 +103,7 @@ export class StreamServer {
   async finished(): Promise<void> {
     await this.#ended
     this.#channel.stop()
-    await this.#session.drain(DRAIN_AFTER_END)
+    await this.#session.drain(DRAIN_AFTER_END, true)
     // A slow reader gets everything, unless `stop` was called: then the output is abandoned after two seconds.
     await Promise.race([this.#session.close(), this.#abandoned])
     await this.#release?.()

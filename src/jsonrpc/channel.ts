@@ -22,6 +22,8 @@ export interface Channel {
   hasSent?(id: Id): boolean
   /** Whether the other side is not reading, so that what is sent now is buffered. When it ends, call `receiver.drained`. */
   readonly congested?: boolean
+  /** Whether no more responses may be buffered: no queued call starts until `receiver.drained` is called. */
+  readonly full?: boolean
   /** Limits on the bytes that the other side can make this one hold: for requests in progress, and beyond them (subscriptions). */
   readonly pending?: Budget | undefined
   readonly retained?: Budget | undefined
@@ -100,7 +102,7 @@ export interface Receiver {
   frame(frame: string, exchange?: Exchange, message?: Message): void
   /** Backpressure, to be called after each frame: a promise that resolves when more messages can be accepted; undefined if they can be now. A channel that does not wait gets requests rejected instead. */
   ready?(): Promise<void> | undefined
-  /** The other side reads again, after the channel was `congested`: queued calls may start. */
+  /** The other side reads again, after the channel was `congested` or `full`: queued calls may start. */
   drained?(): void
   /** Bytes that are not a message: why, and their first and last characters, from which the request id may be read. */
   malformed(error: RpcError, head: string, tail: string): void
@@ -158,6 +160,9 @@ export function tap(
     },
     get congested() {
       return channel.congested ?? false
+    },
+    get full() {
+      return channel.full ?? false
     },
     get pending() {
       return channel.pending

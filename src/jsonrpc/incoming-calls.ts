@@ -35,6 +35,8 @@ export interface IncomingOptions {
 export interface PeerPort {
   /** Whether responses are buffered because the other side is not reading. */
   readonly congested: boolean
+  /** Whether no more responses may be buffered. */
+  readonly full: boolean
   /** Whether a request of our own is pending. */
   readonly hasPendingRequests: boolean
   /** Sends a request of our own. */
@@ -248,9 +250,15 @@ export class IncomingCalls implements CallHost, ResponseMemory {
     )
   }
 
-  /** Whether one more handler may run; while responses are buffered, only one at a time. */
+  /** Whether one more handler may run; while responses are buffered, only one at a time, until the channel is full. */
   #hasRoom(): boolean {
-    return this.#running === 0 || (this.#running < MAX_RUNNING && !this.#port.congested)
+    const { congested, full } = this.#port
+    return !full && (this.#running === 0 || (this.#running < MAX_RUNNING && !congested))
+  }
+
+  /** Whether calls are queued until the other side reads. */
+  get holdsCalls(): boolean {
+    return this.#port.full && (this.#waiting?.size ?? 0) > 0
   }
 
   #start(call: IncomingRequest): void {

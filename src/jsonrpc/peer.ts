@@ -125,6 +125,11 @@ export class Peer implements Receiver, PeerPort {
     return this.#channel.congested ?? false
   }
 
+  /** Whether no more responses may be buffered. */
+  get full(): boolean {
+    return this.#channel.full ?? false
+  }
+
   /** Budget for what is held for the other side beyond its requests, such as subscriptions. */
   get retained(): Budget {
     this.#retained ??= this.#channel.retained ?? new Budget(MAX_RETAINED)
@@ -194,6 +199,11 @@ export class Peer implements Receiver, PeerPort {
   /** Resolves when no call is in progress. */
   idle(): Promise<void> {
     return this.#incoming.idle()
+  }
+
+  /** Whether calls are queued until the other side reads. */
+  get holdsCalls(): boolean {
+    return this.#incoming.holdsCalls
   }
 
   /** Ends all calls in progress with an error response and aborts their handlers. */

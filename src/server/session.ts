@@ -152,12 +152,20 @@ export class ServerSession implements PeerOptions, ObservedSession {
     this.#subscriptions?.missed()
   }
 
-  /** When nothing more is received: waits until every request has its response, and aborts the rest after the deadline. */
-  async drain(deadline: number): Promise<void> {
+  /**
+   * When nothing more is received: waits until every request has its response, and aborts the rest after the deadline.
+   * For a slow reader, the time in which calls are queued until it reads does not count.
+   */
+  async drain(deadline: number, slowReader = false): Promise<void> {
     this.#draining = true
     this.#peer.endInput()
     this.#subscriptions?.endStreams()
-    await withTimeout(deadline, this.#peer.idle())
+    let held: boolean
+    do {
+      held = this.#peer.holdsCalls
+      if ((await withTimeout(deadline, this.#peer.idle())) !== 'late') break
+      held ||= this.#peer.holdsCalls
+    } while (slowReader && held)
     this.#subscriptions?.closeStreams()
     this.#peer.abandon(
       new RpcError(INTERNAL_ERROR, 'The server is shutting down and has stopped this request'),

@@ -180,6 +180,10 @@ export class ProcessChannel implements Channel {
     return this.#streams.congested
   }
 
+  get full(): boolean {
+    return this.#streams.full
+  }
+
   diagnose(): string {
     return explain(this.#status)
   }

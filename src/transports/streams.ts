@@ -151,6 +151,8 @@ export class StreamChannel implements Channel {
     this.#responses.push(response)
     this.#unreadResponses += response
     this.#unanswered = Math.max(0, this.#unanswered - 1)
+    // Not later: until then, any number of calls could respond.
+    if (this.#queued > HIGH_WATER) return this.#flush()
     if (this.#scheduled) return
     this.#scheduled = true
     process.nextTick(() => {
@@ -163,8 +165,8 @@ export class StreamChannel implements Channel {
     return this.#blocked
   }
 
-  /** Whether nothing is read because the other side does not read. */
-  get #held(): boolean {
+  /** Also, nothing is read: the other side does not read either. */
+  get full(): boolean {
     return this.#blocked && !(this.#keepReading && this.#unreadResponses < MAX_UNREAD_RESPONSES)
   }
 
@@ -190,7 +192,7 @@ export class StreamChannel implements Channel {
     if (this.#reading !== 'yes') return
     this.#framer.push(chunk)
     this.#deliver()
-    if (this.#held || this.#paused) this.#input.pause()
+    if (this.full || this.#paused) this.#input.pause()
   }
 
   #end(): void {
@@ -201,7 +203,7 @@ export class StreamChannel implements Channel {
   }
 
   #deliver(): void {
-    while (!this.#held && !this.#paused && this.#reading !== 'no') {
+    while (!this.full && !this.#paused && this.#reading !== 'no') {
       const frame = this.#framer.next()
       if (frame === undefined) {
         if (this.#reading === 'ending') this.#resolveEnded()
@@ -209,7 +211,6 @@ export class StreamChannel implements Channel {
       }
       this.#unanswered++
       this.#dispatch(frame)
-      if (this.#queued > HIGH_WATER) this.#flush()
       const ready = this.#receiver?.ready?.()
       if (ready !== undefined) void this.#pause(ready)
       else if (this.#unanswered >= MAX_UNANSWERED) void this.#pause(new Promise(setImmediate))
@@ -231,7 +232,7 @@ export class StreamChannel implements Channel {
 
   /** Resumes reading unless something blocks it. */
   #resume(): void {
-    if (!this.#held && !this.#paused && this.#reading === 'yes') this.#input.resume()
+    if (!this.full && !this.#paused && this.#reading === 'yes') this.#input.resume()
   }
 
   #dispatch(frame: Frame): void {
@@ -277,7 +278,7 @@ export class StreamChannel implements Channel {
   #drained(): void {
     this.#blocked = false
     this.#flush()
-    if (!this.#blocked) this.#receiver?.drained?.()
+    if (!this.full) this.#receiver?.drained?.()
     this.#deliver()
     this.#resume()
   }

@@ -4,7 +4,10 @@ import { type Call, createServer, form, tool } from '../../src/index.js'
 import { serve } from '../../src/stdio.js'
 import { HANDSHAKE } from './child.js'
 
-/* Requests in progress are limited in bytes. Each of these has 100 kB; five fit. */
+/*
+ * Requests in progress are limited in bytes. Each large one has 100 kB; five fit. Responses that the client does not read
+ * are limited by starting no queued call.
+ */
 
 const LIMIT = 1_000_000
 const TEXT = 'x'.repeat(100_000)
@@ -17,11 +20,11 @@ const turns = async (count = 20) => {
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())
 
-/** A server, its running handlers and its output. */
-async function started() {
+/** A server, its running handlers and its output, which is read from the beginning or by `read`. */
+async function started({ reading = true, result = 'done' } = {}) {
   const running = new Map<string | number | bigint, () => void>()
   const run = (_: unknown, call: Call) =>
-    new Promise<string>((resolve) => running.set(call.id, () => resolve('done')))
+    new Promise<string>((resolve) => running.set(call.id, () => resolve(result)))
   const input = { type: 'object', properties: { text: { type: 'string' } } } as const
   const server = createServer({
     name: 'slow',
@@ -45,7 +48,8 @@ async function started() {
   })
   const wire = { input: new PassThrough(), output: new PassThrough() }
   let text = ''
-  wire.output.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  const read = () => wire.output.on('data', (chunk: Buffer) => (text += chunk.toString()))
+  if (reading) read()
   const ended = serve(server, { ...wire, maxPending: LIMIT })
   const [initialize, ...rest] = HANDSHAKE
   wire.input.write(
@@ -66,7 +70,7 @@ async function started() {
     await turns()
     await ended
   }
-  return { ...wire, running, answers, end }
+  return { ...wire, running, answers, read, ended, end }
 }
 
 describe('while requests in progress use up the memory limit', () => {
@@ -129,5 +133,57 @@ describe('while requests in progress use up the memory limit', () => {
     await turns()
     expect(answers().at(-1)).toMatchObject({ id: 5, result: { content: [{ text: 'Ada' }] } })
     await end()
+  })
+})
+
+describe('while the client does not read', () => {
+  const small = (id: number) =>
+    `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"slow","arguments":{}}}\n`
+  const ids = Array.from({ length: 300 }, (_, index) => index + 1)
+
+  /** 300 calls have been received. All that were started have responded: 256 at the same time, and a few before that was more than is written at once. */
+  async function unread() {
+    const served = await started({ reading: false, result: TEXT })
+    served.input.write(ids.map(small).join(''))
+    await turns()
+    const { running } = served
+    expect(running.size).toBe(256)
+    for (let round = 0; round < 10; round++) {
+      for (const finish of running.values()) finish()
+      await turns()
+    }
+    expect(running.size).toBeLessThan(260)
+    return { ...served, count: running.size }
+  }
+
+  it('no queued call is started; all get their responses when it reads', async () => {
+    const { running, answers, read, end } = await unread()
+    read()
+    await turns()
+    expect(running.size).toBe(300)
+    await end()
+    expect(answers().map(({ id, error }) => [id, error])).toEqual(
+      [0, ...ids].map((id) => [id, undefined]),
+    )
+  })
+
+  it('queued calls are not aborted at the end of the input, and have five seconds when it reads', async () => {
+    const { input, running, count, answers, read, ended } = await unread()
+    input.end()
+    await turns()
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(running.size).toBe(count)
+    read()
+    await turns()
+    expect(running.size).toBe(300)
+    await vi.advanceTimersByTimeAsync(4900)
+    for (const id of ids.slice(256, -1)) running.get(id)?.()
+    await turns()
+    await vi.advanceTimersByTimeAsync(5100)
+    await turns()
+    await ended
+    const failed = answers().filter(({ error }) => error !== undefined)
+    expect(failed).toMatchObject([{ id: 300, error: { code: -32603 } }])
+    expect(answers()).toHaveLength(301)
   })
 })
