@@ -1,5 +1,5 @@
 import { fc, runs } from '../fast-check.js'
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import {
   type JsonSchema,
   type ServerOptions,
@@ -8,9 +8,12 @@ import {
   tool,
 } from '../../src/index.js'
 import { lint } from '../../src/schema/lint.js'
-import { matches } from '../../src/schema/pattern.js'
+import { matches, resetSteps } from '../../src/schema/pattern.js'
 import { compileSimple } from '../../src/schema/simple.js'
 import { checkServer } from '../../src/server/context.js'
+
+// The steps of `matches` are limited for a whole validation.
+beforeEach(resetSteps)
 
 const run = () => 'ok'
 const serve = (tools: readonly Tool[], more: Partial<ServerOptions> = {}) =>

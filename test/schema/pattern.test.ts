@@ -1,7 +1,10 @@
 import { fc, runs } from '../fast-check.js'
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { check } from '../../src/schema/json-schema.js'
-import { matches, patternProblem } from '../../src/schema/pattern.js'
+import { matches, patternProblem, resetSteps } from '../../src/schema/pattern.js'
+
+// The steps of `matches` are limited for a whole validation.
+beforeEach(resetSteps)
 
 /**
  * What the runtime says, asked at the beginning of each character. Left to search by itself it makes two mistakes: it
