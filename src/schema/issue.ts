@@ -64,10 +64,10 @@ export class Issues {
 
 /** A member name as a path segment. */
 export function member(name: string): string {
-  return `.${truncate(name, MAX_NAME)}`
+  return `.${shorten(name, MAX_NAME)}`
 }
 
-export function truncate(text: string, length = MAX_MESSAGE): string {
+export function shorten(text: string, length = MAX_MESSAGE): string {
   return text.length > length ? `${text.slice(0, boundary(text, length))}…` : text
 }
 

@@ -2,7 +2,7 @@ import {
   Issues,
   type JsonSchema,
   type Outcome,
-  truncate,
+  shorten,
   describeValue,
   isObject,
   listTypes,
@@ -234,7 +234,7 @@ class Walk {
     if (matching === 0) {
       // Truncated: with nested alternatives the reasons would double at every level.
       issues.add(
-        `matches none of the ${parts.length} alternatives (${truncate([...reasons].join('; or '))})`,
+        `matches none of the ${parts.length} alternatives (${shorten([...reasons].join('; or '))})`,
       )
     } else if (exactly && matching > 1)
       issues.add(`matches ${matching} alternatives; it must match exactly one`)

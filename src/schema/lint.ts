@@ -1,5 +1,5 @@
 import { type JsonSchema, isDialect, isObject } from './issue.js'
-import { patternProblem } from './pattern.js'
+import { patternProblem, resetSteps } from './pattern.js'
 import { SchemaIndex, subschemas } from './schema-index.js'
 
 /*
@@ -116,6 +116,7 @@ function joinPath(path: string, place: string): string {
 }
 
 function problemsOf(root: JsonSchema, patterns: boolean): string[] {
+  resetSteps()
   const index = new SchemaIndex(root)
   const problems: string[] = []
   const open: { schema: unknown; path: string }[] = [{ schema: root, path: '' }]

@@ -23,8 +23,12 @@ type Instruction =
 const MAX_INSTRUCTIONS = 10_000
 /** Maximum steps of a match: about half a second. */
 const MAX_STEPS = 20_000_000
-/** Maximum steps of all matches of one validation: about two seconds. */
+/** Maximum steps of all matches and compilations of one validation: about two seconds. */
 const MAX_TOTAL_STEPS = 5 * MAX_STEPS
+/** The steps that the compilation of an instruction counts for. */
+const COMPILE_STEPS = 50
+/** Maximum instructions that stay compiled: about 32 MB. */
+const MAX_COMPILED = 200_000
 /** Steps for each character that count against neither. */
 const FREE_STEPS = 16
 
@@ -33,22 +37,26 @@ export class MatchLimitError extends Error {}
 
 let totalLeft = MAX_TOTAL_STEPS
 
-/** Begins a validation: its matches have the maximum steps again. */
+/** Begins the validation of a value or of a schema, with the maximum steps. */
 export function resetSteps(): void {
   totalLeft = MAX_TOTAL_STEPS
 }
 
 const matchers = new Map<string, (text: string) => boolean>()
+let compiled = 0
 
 /** Whether the pattern matches somewhere in the text; throws a MatchLimitError if that takes too many steps. */
 export function matches(pattern: string, text: string): boolean {
-  let matcher = matchers.get(pattern)
-  if (matcher === undefined) {
-    matcher = makeMatcher(pattern)
-    if (matchers.size > 1000) matchers.clear()
-    matchers.set(pattern, matcher)
-  }
   try {
+    let matcher = matchers.get(pattern)
+    if (matcher === undefined) {
+      if (matchers.size > 1000 || compiled > MAX_COMPILED) {
+        matchers.clear()
+        compiled = 0
+      }
+      matcher = makeMatcher(pattern)
+      matchers.set(pattern, matcher)
+    }
     return matcher(text)
   } catch (error) {
     if (error instanceof MatchLimitError)
@@ -86,6 +94,7 @@ export function patternProblem(pattern: string, linear = true): string | undefin
     compile(pattern)
     return undefined
   } catch (error) {
+    if (error instanceof MatchLimitError) return 'the patterns of the schema are too large'
     if (!(error instanceof UnsupportedPatternError)) throw error
     if (!linear || hasBoundedBacktracking(pattern)) return undefined
     return `${JSON.stringify(pattern)} ${error.message} and can take more than linear time; simplify it`
@@ -138,6 +147,8 @@ function programOf(node: Node, backwards: boolean, room: { left: number }): Inst
 function emit(node: Node, emitter: Emitter): void {
   const { program, backwards, room } = emitter
   if (room.left-- <= 0) throw new UnsupportedPatternError('is too large')
+  if ((totalLeft -= COMPILE_STEPS) < 0) throw new MatchLimitError()
+  compiled++
   switch (node.kind) {
     case 'one':
       program.push({ do: 'one', test: node.test })

@@ -3,7 +3,7 @@ import {
   type JsonSchema,
   MAX_ISSUES,
   type Outcome,
-  truncate,
+  shorten,
   isObject,
   member,
   shownPath,
@@ -76,16 +76,13 @@ function toJsonSchema(schema: Schema, side: 'input' | 'output'): JsonSchema {
       { cause: error },
     )
   }
-  if (!isThenable(json)) return json as JsonSchema // checked by `checker`
+  // Otherwise it is checked by `checker`.
+  if (!isObject(json) || typeof json['then'] !== 'function') return json as JsonSchema
   // The promise is not awaited: its rejection must not end the process.
   Promise.resolve(json).catch(() => {})
   throw new TypeError(
     `comes from ${schema['~standard'].vendor}, which returns its JSON Schema as a promise; it must be available synchronously`,
   )
-}
-
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return isObject(value) && typeof value['then'] === 'function'
 }
 
 /** The parameters of an input schema that clients repeat in HTTP headers; throws for an invalid annotation. */
@@ -135,8 +132,8 @@ function outcomeOf(result: StandardResult<unknown>, value: unknown): Outcome {
       const place = pathOf(path, value)
       // Some libraries begin the message with the path.
       return {
-        path: truncate(place),
-        message: truncate(
+        path: shorten(place),
+        message: shorten(
           place !== '' && message.startsWith(`${place} `)
             ? message.slice(place.length + 1)
             : message,

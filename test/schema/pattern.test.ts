@@ -1,6 +1,9 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { fc, runs } from '../fast-check.js'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { check } from '../../src/schema/json-schema.js'
+import { lint } from '../../src/schema/lint.js'
 import { matches, patternProblem, resetSteps } from '../../src/schema/pattern.js'
 
 // The steps of `matches` are limited for a whole validation.
@@ -123,6 +126,33 @@ describe('patterns', () => {
     expect(matches('^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==)?$', 'QUJD'.repeat(500_000))).toBe(
       true,
     )
+  })
+
+  /** Patterns that are short and large when they are compiled: about 1.5 MB each. */
+  const large = (count: number) => Array.from({ length: count }, (_, i) => `(a|b){1900}${i}`)
+
+  it('are refused in a schema if they are too large together', () => {
+    const schema = (count: number) => ({
+      patternProperties: Object.fromEntries(large(count).map((pattern) => [pattern, {}])),
+    })
+    expect(lint(schema(50))).toEqual([])
+    expect(lint(schema(1000))).toContain(
+      'patternProperties: the patterns of the schema are too large',
+    )
+    const [issue] = check(schema(1000), { a: 1 }).issues ?? []
+    expect(issue?.message).toMatch(/^takes too many steps to be compared with the pattern /)
+    // The next validation has the maximum steps again.
+    expect(check(schema(50), { a: 1 })).toEqual({ value: { a: 1 } })
+  })
+
+  it('do not stay compiled without limit', () => {
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as () => void // what the flag defines
+    collect()
+    const before = process.memoryUsage().heapUsed
+    for (const pattern of large(100)) expect(check({ pattern }, 'a').issues).toHaveLength(1)
+    collect()
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(80_000_000)
   })
 
   it('stop after the maximum steps of a whole value', () => {
