@@ -252,8 +252,8 @@ export class IncomingCalls implements CallHost, ResponseMemory {
 
   /** Whether one more handler may run; while responses are buffered, only one at a time, until the channel is full. */
   #hasRoom(): boolean {
-    const { congested, full } = this.#port
-    return !full && (this.#running === 0 || (this.#running < MAX_RUNNING && !congested))
+    if (this.#port.full) return false
+    return this.#running === 0 || (this.#running < MAX_RUNNING && !this.#port.congested)
   }
 
   /** Whether calls are queued until the other side reads. */

@@ -43,6 +43,7 @@ export function resetSteps(): void {
 }
 
 const matchers = new Map<string, (text: string) => boolean>()
+/** Instructions that were compiled since `matchers` was empty. */
 let compiled = 0
 
 /** Whether the pattern matches somewhere in the text; throws a MatchLimitError if that takes too many steps. */
@@ -94,7 +95,8 @@ export function patternProblem(pattern: string, linear = true): string | undefin
     compile(pattern)
     return undefined
   } catch (error) {
-    if (error instanceof MatchLimitError) return 'the patterns of the schema are too large'
+    if (error instanceof MatchLimitError)
+      return 'the patterns of the schema are too large in total; simplify them'
     if (!(error instanceof UnsupportedPatternError)) throw error
     if (!linear || hasBoundedBacktracking(pattern)) return undefined
     return `${JSON.stringify(pattern)} ${error.message} and can take more than linear time; simplify it`

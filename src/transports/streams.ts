@@ -151,7 +151,7 @@ export class StreamChannel implements Channel {
     this.#responses.push(response)
     this.#unreadResponses += response
     this.#unanswered = Math.max(0, this.#unanswered - 1)
-    // Not later: until then, any number of calls could respond.
+    // At once, to know whether it is full: more calls may respond in this turn.
     if (this.#queued > HIGH_WATER) return this.#flush()
     if (this.#scheduled) return
     this.#scheduled = true
@@ -165,7 +165,7 @@ export class StreamChannel implements Channel {
     return this.#blocked
   }
 
-  /** Also, nothing is read: the other side does not read either. */
+  /** While it is full, nothing is read either. */
   get full(): boolean {
     return this.#blocked && !(this.#keepReading && this.#unreadResponses < MAX_UNREAD_RESPONSES)
   }
