@@ -64,3 +64,12 @@ export function brotliDecoder(): ((bytes: Uint8Array, maxBytes: number) => Uint8
   return (bytes, maxBytes) =>
     zlib.brotliDecompressSync(bytes, { finishFlush, maxOutputLength: Math.max(1, maxBytes) })
 }
+
+/** Undefined if it is not a URL. In Node 20 and 22, `URL.canParse` is wrong: after some thousand calls, it returns false for a host name with ä. */
+export function parseUrl(text: string, base?: string | URL): URL | undefined {
+  try {
+    return new URL(text, base)
+  } catch {
+    return undefined
+  }
+}

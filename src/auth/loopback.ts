@@ -1,3 +1,5 @@
+import { parseUrl } from '../runtime.js'
+
 /** Whether a host, as an address or as in a URL, is `localhost` or a loopback address. */
 export function isLoopback(host: string): boolean {
   const name = host.toLowerCase()
@@ -25,7 +27,7 @@ function octetsOf(host: string): string[] | undefined {
 function ipv6Of(host: string): string | undefined {
   const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
   const url = `http://[${bare}]/`
-  return /^[\da-f:.]+$/.test(bare) && URL.canParse(url)
+  return /^[\da-f:.]+$/.test(bare) && parseUrl(url) !== undefined
     ? new URL(url).hostname.slice(1, -1)
     : undefined
 }

@@ -4,6 +4,7 @@ import { truncateJson } from '../jsonrpc/truncate.js'
 import type { TokenVerifier } from './authorization.js'
 import { Backoff } from './backoff.js'
 import { isLoopback } from './loopback.js'
+import { parseUrl } from '../runtime.js'
 
 export interface OAuthOptions {
   /** The URL of the endpoint for its clients. Tokens must have it as their audience. */
@@ -50,7 +51,7 @@ const MAX_KEYS_TRIED = 16
 export function oauth(options: OAuthOptions): TokenVerifier {
   const { resource, issuer, scopes = [], scopesSupported = scopes, clockTolerance = 5 } = options
   for (const [name, url] of Object.entries({ resource, issuer })) {
-    if (typeof url !== 'string' || !URL.canParse(url))
+    if (typeof url !== 'string' || parseUrl(url) === undefined)
       throw new TypeError(`oauth: "${name}" must be a URL, not ${JSON.stringify(url)}`)
   }
   checkHttps('issuer', issuer)
@@ -98,7 +99,7 @@ export function oauth(options: OAuthOptions): TokenVerifier {
 
 /** https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/security-considerations#communication-security */
 function checkHttps(name: string, url: string): void {
-  const { protocol, hostname } = URL.canParse(url) ? new URL(url) : { protocol: '', hostname: '' }
+  const { protocol, hostname } = parseUrl(url) ?? { protocol: '', hostname: '' }
   if (protocol !== 'https:' && !(protocol === 'http:' && isLoopback(hostname)))
     throw new TypeError(
       `oauth: "${name}" must be an https URL (http only for localhost), not ${JSON.stringify(url)}`,

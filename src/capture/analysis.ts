@@ -29,6 +29,7 @@ import {
 } from './rows.js'
 import type { SchemaCheck } from './schema-check.js'
 import { SessionRules } from './session-rules.js'
+import { parseUrl } from '../runtime.js'
 
 export type { Row } from './rows.js'
 
@@ -255,7 +256,7 @@ export class Analysis {
   #endpoint({ fields, text = '', kind }: Frame, exchange: HttpExchange): void {
     if (kind !== 'other' || fields?.event !== 'endpoint') return
     const base = `http://localhost${exchange.target}`
-    if (!URL.canParse(text, base)) return
+    if (parseUrl(text, base) === undefined) return
     const { pathname, search } = new URL(text, base)
     this.#traffic.addPath(pathname)
     this.#sessions.endpoint(exchange, pathname + search)

@@ -12,6 +12,7 @@ import {
   mediaType,
   pathOf,
 } from './http-exchange.js'
+import { parseUrl } from '../runtime.js'
 
 /** Exchanges that are followed at the same time; beyond that, the oldest is taken to have ended. */
 const MAX_OPEN = 10_000
@@ -60,7 +61,8 @@ export class HttpTraffic {
     const namesTarget = event === 'listen' || event === 'target'
     if (namesTarget && typeof record['target'] === 'string') {
       const { target } = record
-      if (URL.canParse(target)) this.addPath(new URL(target).pathname)
+      const url = parseUrl(target)
+      if (url !== undefined) this.addPath(url.pathname)
       return undefined
     }
     if (typeof id !== 'number') return undefined

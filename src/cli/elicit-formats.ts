@@ -1,3 +1,5 @@
+import { parseUrl } from '../runtime.js'
+
 interface Format {
   description: string
   matches(text: string): boolean
@@ -11,7 +13,7 @@ export const FORMATS: Readonly<Record<string, Format>> = {
   },
   uri: {
     description: 'a URI, such as https://example.com/',
-    matches: (text) => /^[a-z][a-z\d+.-]*:\S+$/i.test(text) && URL.canParse(text),
+    matches: (text) => /^[a-z][a-z\d+.-]*:\S+$/i.test(text) && parseUrl(text) !== undefined,
   },
   date: { description: 'a date as YYYY-MM-DD', matches: isDate },
   'date-time': {

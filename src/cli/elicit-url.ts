@@ -2,6 +2,7 @@ import type { ElicitResult } from '../client.js'
 import { indented } from './format.js'
 import { type Piece, styled } from './print.js'
 import type { Questions } from './questions.js'
+import { parseUrl } from '../runtime.js'
 
 interface UrlRequest {
   server: string
@@ -21,7 +22,7 @@ export async function answerUrl(
   questions: Questions,
   signal: AbortSignal,
 ): Promise<ElicitResult> {
-  const url = typeof given === 'string' && URL.canParse(given) ? new URL(given) : undefined
+  const url = typeof given === 'string' ? parseUrl(given) : undefined
   questions.write(
     '\n',
     styled('heading', server),

@@ -6,6 +6,7 @@ import { UsageError, valuesOfRepeated } from './options.js'
 import { warn } from './print.js'
 import type { ServerTarget } from './server-target.js'
 import { storedLogin } from './stored-login.js'
+import { parseUrl } from '../runtime.js'
 
 export function isUrl(argument: string): boolean {
   return /^https?:/i.test(argument)
@@ -74,7 +75,7 @@ function authorizerOf(
 
 /** The URL of a server. Throws a UsageError if it is not one. */
 export function urlOf(given: string): URL {
-  if (!URL.canParse(given) || new URL(given).hostname === '')
+  if ((parseUrl(given)?.hostname ?? '') === '')
     throw new UsageError(`${JSON.stringify(given)} is not a URL; expected https://HOST/PATH`)
   const url = new URL(given)
   if (url.username !== '' || url.password !== '')

@@ -1,5 +1,6 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { parseUrl } from '../runtime.js'
 
 /** The path of the redirect URI, if the user gives none. */
 const PATH = '/callback'
@@ -59,7 +60,7 @@ export class LoginCallback {
   /** Takes a callback that the user has typed. */
   offer(text: string): boolean {
     const callback = text.trim()
-    if (this.#expected === undefined || !URL.canParse(callback)) return false
+    if (this.#expected === undefined || parseUrl(callback) === undefined) return false
     if (new URL(callback).searchParams.get('state') !== this.#expected.state) return false
     this.#expected.found(callback)
     return true

@@ -11,6 +11,7 @@ import { isExposed, proxyFetch } from './proxy-fetch.js'
 import { EXPOSED, type LoginOptions, saveLoginOptions, serverName } from './stored-login.js'
 import { TokenFile } from './token-file.js'
 import { abortOnSignal } from './signals.js'
+import { parseUrl } from '../runtime.js'
 
 /** Seconds for the whole login. */
 const TIMEOUT = 300
@@ -203,7 +204,7 @@ async function listTools(client: Client, signal: AbortSignal): Promise<void> {
 }
 
 export function urlArgument(word = ''): URL {
-  if (!URL.canParse(word) || !/^https?:$/.test(new URL(word).protocol))
+  if (!/^https?:$/.test(parseUrl(word)?.protocol ?? ''))
     throw new UsageError(`${JSON.stringify(word)} is not a URL; expected https://HOST/PATH`)
   return new URL(word)
 }
@@ -217,7 +218,7 @@ function secondsOf(text: string | undefined): number {
 
 function redirectOf(text: string | undefined): string | undefined {
   if (text === undefined) return undefined
-  const { protocol = '', hostname = '', hash = '' } = URL.canParse(text) ? new URL(text) : {}
+  const { protocol = '', hostname = '', hash = '' } = parseUrl(text) ?? {}
   if (protocol === 'http:' && isLoopback(hostname) && hash === '') return text
   throw new UsageError(
     `--redirect-uri must be on this computer, such as http://localhost:8123/callback, not ${JSON.stringify(text)}`,

@@ -1,3 +1,5 @@
+import { parseUrl } from '../runtime.js'
+
 /**
  * Whether an update of a resource concerns another one: they are the same, or the first is a sub-resource of the second.
  * https://modelcontextprotocol.io/specification/2026-07-28/schema#resourceupdatednotificationparams
@@ -14,5 +16,5 @@ function isWithin(uri: string, parent: string): boolean {
 
 /** Scheme and host in lower case and the like, so that spellings of one URI compare as equal. */
 function normal(uri: string): string {
-  return URL.canParse(uri) ? new URL(uri).href : uri
+  return parseUrl(uri)?.href ?? uri
 }

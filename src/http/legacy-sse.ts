@@ -1,6 +1,7 @@
 import { checkNames } from '../schema/names.js'
 import type { LegacySsePaths } from '../transports/http/legacy-sse/router.js'
 import { type HttpOptions, LEGACY_SSE_NAMES, type LegacySseOptions } from './options.js'
+import { parseUrl } from '../runtime.js'
 
 /** The paths of HTTP+SSE; undefined if it is off. `endpoint` is the path of Streamable HTTP. */
 export function legacySsePaths(
@@ -31,7 +32,8 @@ function check(given: LegacySseOptions): void {
 /** The path of a reference; undefined if it has more than a path. */
 function resolved(reference: string, base: string): string | undefined {
   const root = 'http://localhost'
-  if (typeof reference !== 'string' || !URL.canParse(reference, root + base)) return undefined
+  if (typeof reference !== 'string' || parseUrl(reference, root + base) === undefined)
+    return undefined
   const { origin, pathname, search, hash } = new URL(reference, root + base)
   const isPath = origin === root && search === '' && hash === '' && !/[?#]/.test(reference)
   return isPath && !pathname.endsWith('/') ? pathname : undefined

@@ -160,12 +160,12 @@ export class ServerSession implements PeerOptions, ObservedSession {
     this.#draining = true
     this.#peer.endInput()
     this.#subscriptions?.endStreams()
-    let held: boolean
+    let extended: boolean
     do {
-      held = this.#peer.holdsCalls
-      if ((await withTimeout(deadline, this.#peer.idle())) !== 'late') break
-      held ||= this.#peer.holdsCalls
-    } while (slowReader && held)
+      const held = this.#peer.holdsCalls
+      const late = (await withTimeout(deadline, this.#peer.idle())) === 'late'
+      extended = late && slowReader && (held || this.#peer.holdsCalls)
+    } while (extended)
     this.#subscriptions?.closeStreams()
     this.#peer.abandon(
       new RpcError(INTERNAL_ERROR, 'The server is shutting down and has stopped this request'),

@@ -1,3 +1,5 @@
+import { parseUrl } from '../runtime.js'
+
 /*
  * Which URIs name the same resource.
  *
@@ -101,8 +103,8 @@ function trimAuthority(authority: string): string {
 
 /** Where the platform knows the scheme: without the default port, userinfo and fragment, and with addresses in one form. */
 function asUrl(text: string): string {
-  if (!/^(?:https?|wss?|ftp|file):/.test(text) || !URL.canParse(text)) return text
-  const url = new URL(text)
+  const url = /^(?:https?|wss?|ftp|file):/.test(text) ? parseUrl(text) : undefined
+  if (url === undefined) return text
   url.username = ''
   url.password = ''
   url.hash = ''

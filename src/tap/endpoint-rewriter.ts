@@ -1,4 +1,5 @@
 import { withOrigin } from './http-heads.js'
+import { parseUrl } from '../runtime.js'
 
 /** Bytes of an event that are held back; a longer one is not an endpoint. */
 const MAX_HELD = 16 * 1024
@@ -65,7 +66,12 @@ export class EndpointRewriter {
     const isEndpoint = /^event: ?endpoint$/m.test(text.replaceAll('\r', '\n'))
     const data = /^data: ?(.*?)[ \t]*$/m.exec(text.replaceAll('\r', '\n'))
     const url = data?.[1] ?? ''
-    if (!isEndpoint || data === null || !ABSOLUTE.test(url) || !URL.canParse(url, this.#server))
+    if (
+      !isEndpoint ||
+      data === null ||
+      !ABSOLUTE.test(url) ||
+      parseUrl(url, this.#server) === undefined
+    )
       return [bytes]
     if (new URL(url, this.#server).origin !== this.#server) return [bytes]
     const start = data.index + data[0].indexOf(url)

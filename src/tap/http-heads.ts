@@ -1,4 +1,5 @@
 import { isLoopback } from '../auth/loopback.js'
+import { parseUrl } from '../runtime.js'
 
 /* The heads of HTTP messages. They are forwarded with order and case; each change is recorded. */
 
@@ -129,7 +130,7 @@ export function forwardedResponse(
       isDelimited = true
       return isOld ? undefined : value
     }
-    if (name !== 'location' || !URL.canParse(value)) return value
+    if (name !== 'location' || parseUrl(value) === undefined) return value
     return new URL(value).origin === origin ? withOrigin(value, local) : value
   })
   return { list, changes, isDelimited }
@@ -173,7 +174,7 @@ function refusalOf(
   if (host !== undefined && !isLoopback(name))
     return `the Host ${JSON.stringify(host.slice(0, 100))} is not this machine; use 127.0.0.1 or localhost`
   if (origin === undefined || origin === server) return undefined
-  const url = URL.canParse(origin) ? new URL(origin) : undefined
+  const url = parseUrl(origin)
   const isWeb = url === undefined || /^https?:$/.test(url.protocol)
   if (!isWeb || isLoopback(url?.hostname ?? '')) return undefined
   return `the Origin ${JSON.stringify(origin.slice(0, 100))} is a web page of another machine`

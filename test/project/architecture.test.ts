@@ -173,6 +173,13 @@ describe('the entry points', () => {
 })
 
 describe('the source files', () => {
+  it('parse URLs with parseUrl of runtime.ts, not with URL.canParse', () => {
+    const using = files.filter((file) =>
+      /URL\.canParse\(/.test(readFileSync(join(src, file), 'utf8')),
+    )
+    expect(using).toEqual([])
+  })
+
   it('name revision dates in protocol/revisions and capture/schemas only', () => {
     const dated = files
       .filter((file) => !/^(?:protocol\/revisions|capture\/schemas)\//.test(file))

@@ -1,5 +1,6 @@
 import { fc } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
+import { parseUrl } from '../../src/runtime.js'
 import { looseKey, normalizeUri } from '../../src/server/uri.js'
 import { UriTemplate } from '../../src/server/uri-template.js'
 
@@ -122,4 +123,12 @@ describe('a template', () => {
     expect(new UriTemplate('NOTE://%61/{x}').shape).toBe(new UriTemplate('note://a/{y}').shape)
     expect(new UriTemplate('NOTE://%61/{x}').expand({ x: '1' })).toBe('NOTE://%61/1')
   })
+})
+
+it('a host name with letters other than ASCII is a URL, however often it is parsed', () => {
+  for (let count = 0; count < 20_000; count++)
+    if (parseUrl('https://exämple.com/')?.host !== 'xn--exmple-cua.com')
+      expect.unreachable(`the ${count}th time`)
+  expect(parseUrl('nonsense')).toBeUndefined()
+  expect(parseUrl('/a', 'https://example.com/b')?.href).toBe('https://example.com/a')
 })

@@ -11,6 +11,7 @@ import type { DpopKey } from './dpop.js'
 import { AuthorizationError, describeError, shown } from './errors.js'
 import type { PendingAuthorization, RegisteredClient } from './store.js'
 import { type TokenContext, type Tokens, requestTokens } from './token-endpoint.js'
+import { parseUrl } from '../../runtime.js'
 
 /** Milliseconds after which an authorization that was begun cannot be finished. */
 const MAX_AGE = 3_600_000
@@ -81,7 +82,11 @@ export function checkPkce(metadata: ServerMetadata, assumed: boolean): void {
 
 /** Refuses redirect URIs that the specification does not allow. */
 export function checkRedirectUri(redirectUri: string): string {
-  if (URL.canParse(redirectUri) && isSecure(new URL(redirectUri)) && !redirectUri.includes('#'))
+  if (
+    parseUrl(redirectUri) !== undefined &&
+    isSecure(new URL(redirectUri)) &&
+    !redirectUri.includes('#')
+  )
     return redirectUri
   throw new TypeError(
     `oauth: "redirectUri" must be an https URL, or an http URL on localhost, without a fragment, not ${JSON.stringify(redirectUri)}`,
@@ -91,7 +96,8 @@ export function checkRedirectUri(redirectUri: string): string {
 /** The parameters of a callback; the fragment is not used. */
 export function callbackOf(callback: string | URL): URL {
   const href = String(callback)
-  if (URL.canParse(href)) return new URL(href)
+  const url = parseUrl(href)
+  if (url !== undefined) return url
   throw new AuthorizationError('AUTHORIZATION_FAILED', 'The callback is not a URL')
 }
 

@@ -1,4 +1,4 @@
-import { addressesOf, corsHint } from '../../runtime.js'
+import { addressesOf, corsHint, parseUrl } from '../../runtime.js'
 import { isPrivateHost, isSecure } from './addresses.js'
 import { AuthorizationError, shown } from './errors.js'
 
@@ -60,7 +60,7 @@ export class OAuthHttp {
       const { status } = response
       if (!REDIRECTS.has(status)) return await jsonOf(response, at)
       const location = response.headers.get('location')
-      if (location === null || !URL.canParse(location, at.href))
+      if (location === null || parseUrl(location, at.href) === undefined)
         return { kind: 'missing', why: `${at.href} redirects without a valid Location` }
       const next = new URL(location, at)
       if (next.origin !== at.origin)
@@ -147,7 +147,7 @@ export function checkUrl(url: URL, what: string): void {
 
 /** A URL of a metadata document. */
 export function urlOf(text: unknown, what: string): URL {
-  if (typeof text !== 'string' || !URL.canParse(text))
+  if (typeof text !== 'string' || parseUrl(text) === undefined)
     throw new AuthorizationError('DISCOVERY_FAILED', `${what} is not a URL: ${shown(text)}`)
   return new URL(text)
 }

@@ -3,6 +3,7 @@ import { checkRedirectUri } from './authorization-code.js'
 import type { Grant } from './grants.js'
 import type { ClientOptions } from './registration.js'
 import type { TokenStore } from './store.js'
+import { parseUrl } from '../../runtime.js'
 
 export interface OAuthOptions {
   /** Shows a URL to the user. Resolves to the URL that the browser was redirected to, with its query. */
@@ -58,7 +59,7 @@ export function checkOptions(options: OAuthOptions): void {
 }
 
 function isMetadataUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false
+  if (parseUrl(text) === undefined) return false
   const { protocol, pathname } = new URL(text)
   return protocol === 'https:' && pathname !== '/'
 }

@@ -1,6 +1,7 @@
 import { isObject } from '../../jsonrpc/message.js'
 import { truncateJson } from '../../jsonrpc/truncate.js'
 import { namesOf, nearest } from '../../schema/names.js'
+import { parseUrl } from '../../runtime.js'
 
 /** The origins that a page may use; without them it can use none. */
 export interface AppCsp {
@@ -49,7 +50,7 @@ function originProblem(origin: unknown, schemes: readonly string[]): string | un
   if (typeof origin !== 'string') return expected
   const wildcard = origin.includes('://*.')
   const plain = wildcard ? origin.replace('://*.', '://any.') : origin
-  const url = URL.canParse(plain) ? new URL(plain) : undefined
+  const url = parseUrl(plain)
   // Everything that could end a directive or widen it: spaces, semicolons, quotes, other wildcards.
   if (url === undefined || !schemes.includes(url.protocol) || !/^[\w:/.[\]-]+$/.test(url.origin))
     return expected

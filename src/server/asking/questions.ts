@@ -11,6 +11,7 @@ import { projectSampling } from '../../protocol/revisions/project.js'
 import { describeIssues } from '../../schema/standard.js'
 import type { Question, SampleParams } from '../ask.js'
 import { formChecker, projectForm } from './forms.js'
+import { parseUrl } from '../../runtime.js'
 
 /** A question as a request to the client, with the capabilities that it requires. */
 export interface QuestionRequest {
@@ -49,7 +50,7 @@ export function toRequest(
     }
     case 'url': {
       if (revision.urlElicitation === 'none') return 'has no URL mode'
-      if (!URL.canParse(question.url))
+      if (parseUrl(question.url) === undefined)
         throw new TypeError(`A question's url must be a URL, not ${JSON.stringify(question.url)}`)
       const params = { mode: 'url', message: question.message, url: question.url }
       const identified =

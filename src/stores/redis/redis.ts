@@ -12,6 +12,7 @@ import { RedisOwnership } from './ownership.js'
 import { RedisSessionStore } from './session-store.js'
 import { SettingsCheck } from './settings.js'
 import { type RedisTaskOptions, RedisTaskStore } from './task-store.js'
+import { parseUrl } from '../../runtime.js'
 
 export interface RedisOptions {
   /** Start of all keys; the same in all processes of one server, and another one for each server (default `ccmcp`). */
@@ -126,7 +127,7 @@ function check(options: RedisOptions): void {
 function isAddress(address: unknown): boolean {
   if (typeof address !== 'string') return false
   if (!address.includes('://')) return /^(?:[\w.-]+|\[?[\da-fA-F:.]+\]?)$/.test(address)
-  if (!URL.canParse(address)) return false
+  if (parseUrl(address) === undefined) return false
   const { protocol, pathname, search, hash, username, password } = new URL(address)
   return /^https?:$/.test(protocol) && pathname + search + hash + username + password === '/'
 }

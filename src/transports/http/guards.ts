@@ -1,6 +1,7 @@
 import { isAddress, isLoopback } from '../../auth/loopback.js'
 import { HttpErrorResponse, notAcceptable } from './http-error-response.js'
 import type { HeaderList, HttpContext } from './http-context.js'
+import { parseUrl } from '../../runtime.js'
 
 /* Checks of every request before its body is read. */
 
@@ -90,7 +91,7 @@ function hostOf(text: string): string {
 }
 
 function originOf(text: string): string {
-  const origin = URL.canParse(text) ? new URL(text).origin : 'null'
+  const origin = parseUrl(text)?.origin ?? 'null'
   if (origin === 'null')
     throw new TypeError(
       `"origins" must list origins such as https://app.example.com, not ${JSON.stringify(text)}`,

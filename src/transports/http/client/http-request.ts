@@ -1,4 +1,5 @@
 import { untilAborted } from './abort.js'
+import { parseUrl } from '../../../runtime.js'
 
 /** One HTTP request, as the client's transport makes it. */
 interface OutgoingHttpRequest {
@@ -64,7 +65,7 @@ function redirectTarget(method: string, url: URL, response: HttpResponse, hops: 
       `The server redirects (HTTP ${status}) ${reason}. Connect to the final URL instead`,
     )
   const location = response.header('location')
-  if (location === undefined || !URL.canParse(location, url.href))
+  if (location === undefined || parseUrl(location, url.href) === undefined)
     throw refuse('without a valid Location header')
   const target = new URL(location, url)
   if (target.origin !== url.origin)

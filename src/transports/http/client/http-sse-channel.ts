@@ -15,6 +15,7 @@ import { type Post, PostQueue } from './post-queue.js'
 import { toRequestFailed, statusError } from './request-errors.js'
 import { EVENT_STREAM, JSON_TYPE, agreedVersion, versionHeader } from './request-headers.js'
 import { mediaType, readErrorText, readEvents } from './response-body.js'
+import { parseUrl } from '../../../runtime.js'
 
 export interface HttpSseOptions {
   /** The SSE endpoint. */
@@ -206,7 +207,7 @@ export function endpointOf(event: string, data: string, url: URL): URL {
     throw invalid('The first event of the HTTP+SSE stream must be "endpoint"')
   if (data.length > MAX_ENDPOINT)
     throw invalid(`The server sent an "endpoint" that is longer than ${MAX_ENDPOINT} characters`)
-  if (!URL.canParse(data, url.href))
+  if (parseUrl(data, url.href) === undefined)
     throw invalid('The server sent an "endpoint" that is not a URL')
   const endpoint = new URL(data, url)
   if (endpoint.origin !== url.origin)

@@ -1,5 +1,6 @@
 import type { Agent, RequestOptions } from 'node:http'
 import type { Socket } from 'node:net'
+import { parseUrl } from '../../../runtime.js'
 
 /** A proxy of `HTTP_PROXY` or `HTTPS_PROXY`. */
 export interface Proxy {
@@ -19,7 +20,7 @@ export function proxyOf(
   if (given === undefined || given === '' || isExcluded(url, variable('NO_PROXY') ?? ''))
     return undefined
   const href = given.includes('://') ? given : `http://${given}`
-  if (!URL.canParse(href))
+  if (parseUrl(href) === undefined)
     throw new TypeError(`The proxy ${JSON.stringify(given)} is not a valid URL`)
   const proxy = new URL(href)
   if (proxy.protocol !== 'http:')

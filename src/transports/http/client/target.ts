@@ -1,4 +1,4 @@
-import { isNode } from '../../../runtime.js'
+import { isNode, parseUrl } from '../../../runtime.js'
 import type { LogEntry } from '../../../jsonrpc/log-entry.js'
 import { ignore } from '../../../jsonrpc/hook.js'
 import { type Authorizer, withAuthorization } from './authorizer.js'
@@ -79,7 +79,8 @@ function runtimeRequest(): SendRequest {
 
 function checkedUrl(given: string | URL): URL {
   const href = String(given)
-  if (!URL.canParse(href)) throw new TypeError(`http: ${JSON.stringify(href)} is not a URL`)
+  if (parseUrl(href) === undefined)
+    throw new TypeError(`http: ${JSON.stringify(href)} is not a URL`)
   const url = new URL(href)
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     throw new TypeError(`http: the URL must begin with http: or https:, not ${url.protocol}`)
