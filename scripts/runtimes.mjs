@@ -52,11 +52,12 @@ function install({ name, pkg, version }) {
   return bin
 }
 
-/** The whole test suite; child processes also use this version of `node`. */
-function suite({ bin }) {
+/** The whole test suite; child processes also use this version of `node`. Repeated, with the files in another order. */
+function suite({ bin, seed }) {
   const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs')
   const env = { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH}` }
-  return run(join(bin, 'node'), [vitest, 'run'], { env, shell: isWindows })
+  const order = times > 1 ? ['--sequence.shuffle.files', `--sequence.seed=${seed}`] : []
+  return run(join(bin, 'node'), [vitest, 'run', ...order], { env, shell: isWindows })
 }
 
 function smoke({ pkg, bin }) {
@@ -83,9 +84,11 @@ if (unknown.length > 0 || !Number.isInteger(times) || times < 1) {
 let passed = 0
 let failed = 0
 const chosen = RUNTIMES.filter(({ name }) => wanted.length === 0 || wanted.includes(name))
-for (const runtime of Array.from({ length: times }, () => chosen).flat()) {
+for (const [index, runtime] of Array.from({ length: times }, () => chosen)
+  .flat()
+  .entries()) {
   const started = performance.now()
-  const { ok, output } = runtime.test({ ...runtime, bin: install(runtime) })
+  const { ok, output } = runtime.test({ ...runtime, bin: install(runtime), seed: index + 1 })
   const seconds = ((performance.now() - started) / 1000).toFixed(0)
   process.stdout.write(
     `${ok ? 'ok    ' : 'FAILED'} ${runtime.name} ${runtime.version} (${seconds} s)\n`,
