@@ -29,10 +29,12 @@ const file = join(folder, 'run.mjs')
 await bundle.write({ file, format: 'esm', codeSplitting: false })
 await bundle.close()
 const { run, compareSettings } = await import(pathToFileURL(file).href)
-process.exitCode = values.settings
+const code = values.settings
   ? await compareSettings(root)
   : await run({
       root,
       kills: Number(positionals[0] ?? 1000),
       seed: Number(values.seed ?? Date.now() % 1_000_000),
     })
+// A process that was left running must not keep this one alive.
+process.exit(code)
