@@ -36,5 +36,5 @@ const code = values.settings
       kills: Number(positionals[0] ?? 1000),
       seed: Number(values.seed ?? Date.now() % 1_000_000),
     })
-// A process that was left running must not keep this one alive.
+// What a fault has left open must not keep this process alive.
 process.exit(code)
