@@ -29,12 +29,10 @@ const file = join(folder, 'run.mjs')
 await bundle.write({ file, format: 'esm', codeSplitting: false })
 await bundle.close()
 const { run, compareSettings } = await import(pathToFileURL(file).href)
-const code = values.settings
+process.exitCode = values.settings
   ? await compareSettings(root)
   : await run({
       root,
       kills: Number(positionals[0] ?? 1000),
       seed: Number(values.seed ?? Date.now() % 1_000_000),
     })
-// What a fault has left open must not keep this process alive.
-process.exit(code)

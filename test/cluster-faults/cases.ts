@@ -35,13 +35,8 @@ const PHASES = ['before', 'sent', 'after']
 
 async function kill({ cluster, findings, victim }: Fault): Promise<number> {
   const at = performance.now()
-  if (await killed(victim)) findings.kills++
-  if (cluster.processes.includes(victim)) await cluster.remove(victim, 'SIGKILL')
+  if ((await cluster.remove(victim, 'SIGKILL')) === 'SIGKILL') findings.kills++
   return at
-}
-
-async function killed(victim: ServerProcess): Promise<boolean> {
-  return (await victim.end('SIGKILL')) === 'SIGKILL'
 }
 
 /** Kills two of three processes. */

@@ -137,9 +137,19 @@ export class Cluster {
     return random.pick(this.serving)
   }
 
-  async remove(one: ServerProcess, signal: NodeJS.Signals): Promise<void> {
-    await one.end(signal)
-    this.processes.splice(this.processes.indexOf(one), 1)
+  /**
+   * Ends a process. Resolves with the signal that has ended it; undefined if it was removed meanwhile, since several
+   * faults at the same time may have the same victim.
+   */
+  async remove(
+    one: ServerProcess,
+    signal: NodeJS.Signals,
+  ): Promise<NodeJS.Signals | null | undefined> {
+    const ended = await one.end(signal)
+    const index = this.processes.indexOf(one)
+    if (index === -1) return undefined
+    this.processes.splice(index, 1)
+    return ended
   }
 
   /** Ends everything at once, for a process that ends. */
