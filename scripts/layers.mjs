@@ -26,8 +26,8 @@ export const ENTRY_POINTS = [
  */
 export const MAY_IMPORT = {
   framing: [],
-  schema: [],
-  jsonrpc: [],
+  schema: ['is-object.ts'],
+  jsonrpc: ['is-object.ts'],
   protocol: ['jsonrpc'],
   server: ['protocol', 'schema', 'jsonrpc', 'runtime.ts', 'stores/change-bus.ts'],
   client: [
@@ -76,7 +76,7 @@ export const MAY_USE_NODE =
  * are that one file. What is needed later, or by clients only, stays out of it.
  */
 export const CHUNKS = {
-  core: /^(?:framing\/(?!event-stream)|(?:jsonrpc|schema)\/|protocol\/(?!extension)|server\/(?!asking|extension|features\/completion)|transports\/(?:faults|log-writer|stdio-log|stdio-wire|streams)\.ts|(?:index|stdio|serving|runtime|version)\.ts)/,
+  core: /^(?:framing\/(?!event-stream)|(?:jsonrpc|schema)\/|protocol\/(?!extension)|server\/(?!asking|extension|features\/completion)|transports\/(?:faults|log-writer|stdio-log|stdio-wire|streams)\.ts|(?:index|stdio|serving|runtime|version|is-object)\.ts)/,
   options: /^cli\/(?:options|command|servers|settings)\.ts/,
   // Not in cli.js: no chunk may import the entry, which would start it a second time under another name.
   'default-server': /^cli\/default-server\.ts/,

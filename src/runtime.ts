@@ -65,7 +65,10 @@ export function brotliDecoder(): ((bytes: Uint8Array, maxBytes: number) => Uint8
     zlib.brotliDecompressSync(bytes, { finishFlush, maxOutputLength: Math.max(1, maxBytes) })
 }
 
-/** Undefined if it is not a URL. In Node 20 and 22, `URL.canParse` is wrong: after some thousand calls, it returns false for a host name with ä. */
+/**
+ * Undefined if it is not a URL. `URL.canParse` cannot be used: after some thousand calls, that of Node 20 and 22 returns
+ * false for host names with letters other than ASCII.
+ */
 export function parseUrl(text: string, base?: string | URL): URL | undefined {
   try {
     return new URL(text, base)

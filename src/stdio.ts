@@ -36,10 +36,13 @@ export interface ServeOptions extends ServingOptions {
  * Serves one client on two byte streams. Resolves when the input has ended or the signal was aborted, and every request
  * has its response; rejects if the output cannot be written.
  */
-export async function serve(server: Server, options: ServeOptions): Promise<void> {
+export async function serve(server: Server, options: ServeOptions): Promise<void>
+export async function serve(server: Server, options: Partial<ServeOptions> = {}): Promise<void> {
   checkNames('serve', options, SERVE)
-  const { signal } = options
-  const serving = new StreamServer(server, options)
+  const { input, output, signal } = options
+  if (input === undefined || output === undefined)
+    throw new TypeError('serve: set "input" and "output", or use serveStdio for stdin and stdout')
+  const serving = new StreamServer(server, { ...options, input, output })
   const stop = () => serving.stop()
   if (signal?.aborted === true) stop()
   const unlisten = signal === undefined ? undefined : onAbort(signal, stop)

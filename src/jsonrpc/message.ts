@@ -1,3 +1,4 @@
+import { isObject } from '../is-object.js'
 import { INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError } from './errors.js'
 import {
   MAX_CONTAINERS,
@@ -8,6 +9,8 @@ import {
   tooComplex,
   textAt,
 } from './scan.js'
+
+export { isObject }
 
 /** An integer beyond 2^53 is a bigint: the response must repeat the id exactly. */
 export type Id = string | number | bigint
@@ -257,10 +260,6 @@ function parseError(frame: string): RpcError {
   const found =
     position < frame.length ? `unexpected ${JSON.stringify(character)}` : 'unexpected end'
   return new RpcError(PARSE_ERROR, `Parse error: ${found} at position ${position}`, { position })
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** The member of a value at a path of names; undefined if there is none. */

@@ -1,3 +1,7 @@
+import { isObject } from '../is-object.js'
+
+export { isObject }
+
 export type JsonSchema = Readonly<Record<string, unknown>>
 
 /** A problem of a value. The path is like `items[2].name`, or empty for the value itself. */
@@ -97,10 +101,6 @@ export function describeIssues(issues: readonly Issue[]): string {
   return lines.join('; ')
 }
 
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 const DIALECTS = new Set([
   'https://json-schema.org/draft/2020-12/schema',
   'http://json-schema.org/draft-07/schema',
@@ -130,14 +130,10 @@ export function listValues(values: readonly unknown[]): string {
 /** The length of a text in code points, as JSON Schema counts it, not in UTF-16 units. */
 export function sizeOf(text: string): number {
   let size = text.length
-  for (let i = 0; i < text.length - 1; i++) {
-    const unit = text.charCodeAt(i)
-    if (unit < 0xd800 || unit > 0xdbff) continue
-    const next = text.charCodeAt(i + 1)
-    if (next >= 0xdc00 && next <= 0xdfff) {
-      size--
-      i++
-    }
+  for (let i = 0; i < text.length; i++) {
+    if ((text.codePointAt(i) ?? 0) <= 0xffff) continue
+    size--
+    i++
   }
   return size
 }

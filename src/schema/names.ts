@@ -1,3 +1,5 @@
+import { describeValue, isObject } from './issue.js'
+
 type Words<Text extends string> = Text extends `${infer First} ${infer Rest}`
   ? First | Words<Rest>
   : Text
@@ -14,8 +16,10 @@ export function namesOf<Options>() {
   ): Text => names
 }
 
-/** Throws if an option is unknown, with the most similar name. JavaScript would ignore a typo. */
+/** Throws if the options are not an object or one is unknown, with the most similar name. JavaScript would ignore both. */
 export function checkNames(subject: string, given: object, known: string): void {
+  if (!isObject(given))
+    throw new TypeError(`${subject}: the options must be an object, not ${describeValue(given)}`)
   const names = known.split(' ')
   for (const name of Object.keys(given)) {
     if (names.includes(name)) continue

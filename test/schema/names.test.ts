@@ -56,6 +56,32 @@ describe('an unknown option', () => {
   })
 })
 
+describe('options that are not an object', () => {
+  it.each<[string, () => Promise<unknown>, string]>([
+    [
+      'listen',
+      () => listen(server, 8080 as never),
+      'listen: the options must be an object, not 8080',
+    ],
+    ['serveStdio', () => serveStdio(server, null as never), 'not null'],
+    ['serve', () => serve(server, '-' as never), 'serve: the options must be an object, not "-"'],
+  ])('are rejected by %s', async (_, refused, message) => {
+    await expect(refused()).rejects.toThrow(TypeError)
+    await expect(refused()).rejects.toThrow(message)
+  })
+})
+
+describe('serve', () => {
+  it.each([undefined, {}, { input: streams.input }, { output: streams.output }])(
+    'names what is missing in %o, and serveStdio',
+    async (options) => {
+      await expect(serve(server, options as never)).rejects.toThrow(
+        'serve: set "input" and "output", or use serveStdio for stdin and stdout',
+      )
+    },
+  )
+})
+
 it('compares only words of about the same length: the cost is bounded', () => {
   // Comparing these two letter by letter would take minutes.
   expect(nearest('x'.repeat(2000), ['y'.repeat(1_000_000)])).toBeUndefined()

@@ -63,7 +63,7 @@ const STRINGS =
 
 /** The members of a schema would be listed as arguments. */
 function checkArguments(declared: unknown, fail: Fail): void {
-  if (!isObject(declared) || isSchema(declared)) {
+  if (!isObject(declared) || isVendorSchema(declared)) {
     throw fail(
       `"arguments" must be an object with a member for each argument, not ${kindOf(declared)}. ${STRINGS}`,
     )
@@ -75,7 +75,7 @@ function checkArguments(declared: unknown, fail: Fail): void {
 function checkArgument(name: string, declaration: unknown, fail: Fail): void {
   const argument = `the argument ${JSON.stringify(name)}`
   if (name === '') throw fail('an argument needs a name that is not empty')
-  if (isSchema(declaration)) throw fail(`${argument} is a schema. ${STRINGS}`)
+  if (isVendorSchema(declaration)) throw fail(`${argument} is a schema. ${STRINGS}`)
   if (!isObject(declaration))
     throw fail(`${argument} must be an object, not ${kindOf(declaration)}. ${STRINGS}`)
   for (const [member, value] of Object.entries(declaration)) {
@@ -97,14 +97,12 @@ function checkArgument(name: string, declaration: unknown, fail: Fail): void {
 }
 
 function kindOf(value: unknown): string {
-  if (isSchema(value)) return 'a schema'
+  if (isVendorSchema(value)) return 'a schema'
   return Array.isArray(value) ? 'an array' : value === null ? 'null' : typeof value
 }
 
-/** A schema of zod, valibot, arktype or the like. */
-function isSchema(value: unknown): boolean {
-  return (
-    ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
-    ('~standard' in value || '_def' in value)
-  )
+/** A schema of zod, valibot, arktype or the like: an object or a function. */
+function isVendorSchema(value: unknown): boolean {
+  const members = Object(value) as object
+  return '~standard' in members || '_def' in members
 }
