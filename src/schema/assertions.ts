@@ -1,4 +1,5 @@
-import { type Issues, type JsonSchema, describeValue, isObject, sizeOf } from './issue.js'
+import { isObject } from '../is-object.js'
+import { type Issues, type JsonSchema, describeValue, sizeOf } from './issue.js'
 import { matches } from './pattern.js'
 
 /* Keywords that apply to a value as a whole, not to its members or items. */

@@ -1,4 +1,5 @@
-import { type JsonSchema, isObject } from './issue.js'
+import { isObject } from '../is-object.js'
+import type { JsonSchema } from './issue.js'
 import { subschemas } from './schema-index.js'
 
 /** A tool parameter that clients repeat in an HTTP header. */

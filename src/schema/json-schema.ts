@@ -1,10 +1,10 @@
+import { isObject } from '../is-object.js'
 import {
   Issues,
   type JsonSchema,
   type Outcome,
   shorten,
   describeValue,
-  isObject,
   listTypes,
   listValues,
   member,

@@ -1,4 +1,5 @@
-import { type JsonSchema, isDialect, isObject } from './issue.js'
+import { isObject } from '../is-object.js'
+import { type JsonSchema, isDialect } from './issue.js'
 import { patternProblem, resetSteps } from './pattern.js'
 import { SchemaIndex, subschemas } from './schema-index.js'
 

@@ -1,4 +1,5 @@
-import { describeValue, isObject } from './issue.js'
+import { isObject } from '../is-object.js'
+import { describeValue } from './issue.js'
 
 type Words<Text extends string> = Text extends `${infer First} ${infer Rest}`
   ? First | Words<Rest>

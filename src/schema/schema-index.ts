@@ -1,4 +1,5 @@
-import { type JsonSchema, isObject } from './issue.js'
+import { isObject } from '../is-object.js'
+import type { JsonSchema } from './issue.js'
 
 /** Keywords whose value is a schema, a list of them, or a map of them. */
 const SCHEMA = [

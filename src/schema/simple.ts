@@ -1,9 +1,9 @@
+import { isObject } from '../is-object.js'
 import {
   Issues,
   type JsonSchema,
   describeValue,
   isDialect,
-  isObject,
   listTypes,
   listValues,
   member,

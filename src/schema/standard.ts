@@ -1,10 +1,10 @@
+import { isObject } from '../is-object.js'
 import {
   Issues,
   type JsonSchema,
   MAX_ISSUES,
   type Outcome,
   shorten,
-  isObject,
   member,
   shownPath,
 } from './issue.js'

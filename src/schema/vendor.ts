@@ -1,4 +1,4 @@
-import { isObject } from './issue.js'
+import { isObject } from '../is-object.js'
 
 /* Advice for schemas of libraries that do not provide a JSON Schema. */
 
