@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ENTRY_POINTS } from '../../scripts/layers.mjs'
 import { Child, type ChildOptions, ROOT, killAll, ping, pong, within } from './child.js'
@@ -33,6 +33,7 @@ const PINGED = `
 `
 const marker = () => join(root, 'node_modules', '.ccmcp-installed')
 const lock = () => join(root, '.build-lock')
+const tsc = () => join(root, 'node_modules', 'typescript', 'bin', 'tsc')
 
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'ccmcp-setup-'))
@@ -55,10 +56,9 @@ beforeEach(() => {
   for (const name of readdirSync(packages))
     if (!name.startsWith('.') && name !== 'typescript')
       symlinkSync(join(packages, name), join(root, 'node_modules', name))
-  const typescript = join(root, 'node_modules', 'typescript')
-  mkdirSync(join(typescript, 'bin'), { recursive: true })
-  writeFileSync(join(typescript, 'package.json'), '{}')
-  writeFileSync(join(typescript, 'bin', 'tsc'), '')
+  mkdirSync(dirname(tsc()), { recursive: true })
+  writeFileSync(join(root, 'node_modules', 'typescript', 'package.json'), '{}')
+  writeFileSync(tsc(), '')
   const past = new Date(Date.now() - 60_000)
   utimesSync(join(root, 'package-lock.json'), past, past)
   writeFileSync(marker(), '')
@@ -188,9 +188,12 @@ describe('the build lock', () => {
   })
 
   it('of a process that was killed while building does not block', async () => {
+    // Otherwise the build may be complete before the process is killed.
+    writeFileSync(tsc(), 'setInterval(() => {}, 60_000)')
     const killed = launch()
     await killed.said('building')
     await killed.kill()
+    writeFileSync(tsc(), '')
     expect(existsSync(lock())).toBe(true)
     const server = launch()
     await answersPing(server)
