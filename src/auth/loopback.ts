@@ -26,8 +26,6 @@ function octetsOf(host: string): string[] | undefined {
 /** The shortest form of an IPv6 address; undefined if it is not one. */
 function ipv6Of(host: string): string | undefined {
   const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
-  const url = `http://[${bare}]/`
-  return /^[\da-f:.]+$/.test(bare) && parseUrl(url) !== undefined
-    ? new URL(url).hostname.slice(1, -1)
-    : undefined
+  const url = /^[\da-f:.]+$/.test(bare) ? parseUrl(`http://[${bare}]/`) : undefined
+  return url?.hostname.slice(1, -1)
 }

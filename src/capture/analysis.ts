@@ -256,8 +256,9 @@ export class Analysis {
   #endpoint({ fields, text = '', kind }: Frame, exchange: HttpExchange): void {
     if (kind !== 'other' || fields?.event !== 'endpoint') return
     const base = `http://localhost${exchange.target}`
-    if (parseUrl(text, base) === undefined) return
-    const { pathname, search } = new URL(text, base)
+    const url = parseUrl(text, base)
+    if (url === undefined) return
+    const { pathname, search } = url
     this.#traffic.addPath(pathname)
     this.#sessions.endpoint(exchange, pathname + search)
   }

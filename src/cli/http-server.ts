@@ -75,9 +75,9 @@ function authorizerOf(
 
 /** The URL of a server. Throws a UsageError if it is not one. */
 export function urlOf(given: string): URL {
-  if ((parseUrl(given)?.hostname ?? '') === '')
+  const url = parseUrl(given)
+  if (url === undefined || url.hostname === '')
     throw new UsageError(`${JSON.stringify(given)} is not a URL; expected https://HOST/PATH`)
-  const url = new URL(given)
   if (url.username !== '' || url.password !== '')
     throw new UsageError(
       'The URL must not contain a user name or password; pass a token with --token-env NAME, or a header with --header',

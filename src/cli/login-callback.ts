@@ -60,8 +60,8 @@ export class LoginCallback {
   /** Takes a callback that the user has typed. */
   offer(text: string): boolean {
     const callback = text.trim()
-    if (this.#expected === undefined || parseUrl(callback) === undefined) return false
-    if (new URL(callback).searchParams.get('state') !== this.#expected.state) return false
+    if (this.#expected === undefined) return false
+    if (parseUrl(callback)?.searchParams.get('state') !== this.#expected.state) return false
     this.#expected.found(callback)
     return true
   }

@@ -204,9 +204,9 @@ async function listTools(client: Client, signal: AbortSignal): Promise<void> {
 }
 
 export function urlArgument(word = ''): URL {
-  if (!/^https?:$/.test(parseUrl(word)?.protocol ?? ''))
-    throw new UsageError(`${JSON.stringify(word)} is not a URL; expected https://HOST/PATH`)
-  return new URL(word)
+  const url = parseUrl(word)
+  if (url !== undefined && /^https?:$/.test(url.protocol)) return url
+  throw new UsageError(`${JSON.stringify(word)} is not a URL; expected https://HOST/PATH`)
 }
 
 function secondsOf(text: string | undefined): number {

@@ -32,9 +32,9 @@ function check(given: LegacySseOptions): void {
 /** The path of a reference; undefined if it has more than a path. */
 function resolved(reference: string, base: string): string | undefined {
   const root = 'http://localhost'
-  if (typeof reference !== 'string' || parseUrl(reference, root + base) === undefined)
-    return undefined
-  const { origin, pathname, search, hash } = new URL(reference, root + base)
+  const url = typeof reference === 'string' ? parseUrl(reference, root + base) : undefined
+  if (url === undefined) return undefined
+  const { origin, pathname, search, hash } = url
   const isPath = origin === root && search === '' && hash === '' && !/[?#]/.test(reference)
   return isPath && !pathname.endsWith('/') ? pathname : undefined
 }

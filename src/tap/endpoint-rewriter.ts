@@ -66,14 +66,8 @@ export class EndpointRewriter {
     const isEndpoint = /^event: ?endpoint$/m.test(text.replaceAll('\r', '\n'))
     const data = /^data: ?(.*?)[ \t]*$/m.exec(text.replaceAll('\r', '\n'))
     const url = data?.[1] ?? ''
-    if (
-      !isEndpoint ||
-      data === null ||
-      !ABSOLUTE.test(url) ||
-      parseUrl(url, this.#server) === undefined
-    )
-      return [bytes]
-    if (new URL(url, this.#server).origin !== this.#server) return [bytes]
+    if (!isEndpoint || data === null || !ABSOLUTE.test(url)) return [bytes]
+    if (parseUrl(url, this.#server)?.origin !== this.#server) return [bytes]
     const start = data.index + data[0].indexOf(url)
     const to = withOrigin(url, this.#local)
     const { length } = url

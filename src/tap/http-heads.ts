@@ -130,8 +130,8 @@ export function forwardedResponse(
       isDelimited = true
       return isOld ? undefined : value
     }
-    if (name !== 'location' || parseUrl(value) === undefined) return value
-    return new URL(value).origin === origin ? withOrigin(value, local) : value
+    const isOurs = name === 'location' && parseUrl(value)?.origin === origin
+    return isOurs ? withOrigin(value, local) : value
   })
   return { list, changes, isDelimited }
 }

@@ -82,12 +82,8 @@ export function checkPkce(metadata: ServerMetadata, assumed: boolean): void {
 
 /** Refuses redirect URIs that the specification does not allow. */
 export function checkRedirectUri(redirectUri: string): string {
-  if (
-    parseUrl(redirectUri) !== undefined &&
-    isSecure(new URL(redirectUri)) &&
-    !redirectUri.includes('#')
-  )
-    return redirectUri
+  const url = parseUrl(redirectUri)
+  if (url !== undefined && isSecure(url) && !redirectUri.includes('#')) return redirectUri
   throw new TypeError(
     `oauth: "redirectUri" must be an https URL, or an http URL on localhost, without a fragment, not ${JSON.stringify(redirectUri)}`,
   )

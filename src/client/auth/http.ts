@@ -60,9 +60,9 @@ export class OAuthHttp {
       const { status } = response
       if (!REDIRECTS.has(status)) return await jsonOf(response, at)
       const location = response.headers.get('location')
-      if (location === null || parseUrl(location, at.href) === undefined)
+      const next = location === null ? undefined : parseUrl(location, at)
+      if (next === undefined)
         return { kind: 'missing', why: `${at.href} redirects without a valid Location` }
-      const next = new URL(location, at)
       if (next.origin !== at.origin)
         return {
           kind: 'missing',
@@ -147,9 +147,9 @@ export function checkUrl(url: URL, what: string): void {
 
 /** A URL of a metadata document. */
 export function urlOf(text: unknown, what: string): URL {
-  if (typeof text !== 'string' || parseUrl(text) === undefined)
-    throw new AuthorizationError('DISCOVERY_FAILED', `${what} is not a URL: ${shown(text)}`)
-  return new URL(text)
+  const url = typeof text === 'string' ? parseUrl(text) : undefined
+  if (url !== undefined) return url
+  throw new AuthorizationError('DISCOVERY_FAILED', `${what} is not a URL: ${shown(text)}`)
 }
 
 async function isPrivate(hostname: string): Promise<boolean> {

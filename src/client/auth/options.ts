@@ -59,7 +59,6 @@ export function checkOptions(options: OAuthOptions): void {
 }
 
 function isMetadataUrl(text: string): boolean {
-  if (parseUrl(text) === undefined) return false
-  const { protocol, pathname } = new URL(text)
-  return protocol === 'https:' && pathname !== '/'
+  const url = parseUrl(text)
+  return url?.protocol === 'https:' && url.pathname !== '/'
 }

@@ -127,8 +127,9 @@ function check(options: RedisOptions): void {
 function isAddress(address: unknown): boolean {
   if (typeof address !== 'string') return false
   if (!address.includes('://')) return /^(?:[\w.-]+|\[?[\da-fA-F:.]+\]?)$/.test(address)
-  if (parseUrl(address) === undefined) return false
-  const { protocol, pathname, search, hash, username, password } = new URL(address)
+  const url = parseUrl(address)
+  if (url === undefined) return false
+  const { protocol, pathname, search, hash, username, password } = url
   return /^https?:$/.test(protocol) && pathname + search + hash + username + password === '/'
 }
 

@@ -65,9 +65,8 @@ function redirectTarget(method: string, url: URL, response: HttpResponse, hops: 
       `The server redirects (HTTP ${status}) ${reason}. Connect to the final URL instead`,
     )
   const location = response.header('location')
-  if (location === undefined || parseUrl(location, url.href) === undefined)
-    throw refuse('without a valid Location header')
-  const target = new URL(location, url)
+  const target = location === undefined ? undefined : parseUrl(location, url)
+  if (target === undefined) throw refuse('without a valid Location header')
   if (target.origin !== url.origin)
     throw refuse(`to another origin, ${originOf(target)}, which is not followed`)
   if (target.username !== '' || target.password !== '')

@@ -20,9 +20,9 @@ export function proxyOf(
   if (given === undefined || given === '' || isExcluded(url, variable('NO_PROXY') ?? ''))
     return undefined
   const href = given.includes('://') ? given : `http://${given}`
-  if (parseUrl(href) === undefined)
+  const proxy = parseUrl(href)
+  if (proxy === undefined)
     throw new TypeError(`The proxy ${JSON.stringify(given)} is not a valid URL`)
-  const proxy = new URL(href)
   if (proxy.protocol !== 'http:')
     throw new TypeError(
       `The proxy ${proxy.origin} must be reached over http:, not ${proxy.protocol}`,

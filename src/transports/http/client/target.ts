@@ -79,9 +79,8 @@ function runtimeRequest(): SendRequest {
 
 function checkedUrl(given: string | URL): URL {
   const href = String(given)
-  if (parseUrl(href) === undefined)
-    throw new TypeError(`http: ${JSON.stringify(href)} is not a URL`)
-  const url = new URL(href)
+  const url = parseUrl(href)
+  if (url === undefined) throw new TypeError(`http: ${JSON.stringify(href)} is not a URL`)
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
     throw new TypeError(`http: the URL must begin with http: or https:, not ${url.protocol}`)
   if (url.username !== '' || url.password !== '')
