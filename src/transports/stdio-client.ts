@@ -106,6 +106,8 @@ export class ProcessChannel implements Channel {
     })
     // The streams channel removes its listeners when it is closed; these stay, so that a late EPIPE cannot end this process.
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', ignore)
+    // When a process exits, Node reads and drops its output if nobody has listened yet. See `receive`.
+    child.stdout.on('readable', ignore)
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#status.stderr = (this.#status.stderr + text).slice(-MAX_STDERR)
       // An exception in the callback must not stop the reading.
@@ -154,6 +156,7 @@ export class ProcessChannel implements Channel {
       drained: () => receiver.drained?.(),
       closed: () => {}, // a broken pipe: the exit of the process is reported instead, which says more
     })
+    this.#child.stdout?.off('readable', ignore)
     let reported = false
     const closed = () => {
       if (reported) return
@@ -202,7 +205,7 @@ export class ProcessChannel implements Channel {
     // A server that does not read its stdin would block this forever.
     await Promise.race([this.#streams.close(), this.exited])
     this.#child.stdin?.end()
-    this.#child.stdout?.resume() // so that the server can finish writing
+    this.#child.stdout?.off('readable', ignore).resume() // so that the server can finish writing
     await this.exited
     clearTimeout(terminating)
     clearTimeout(killing)

@@ -244,6 +244,23 @@ describe('streams', () => {
 })
 
 describe('a process', () => {
+  it('that exited before it was received is read', async () => {
+    const channel = new ProcessChannel(process.execPath, ['--eval', 'console.log("[1]")'])
+    // In the turn in which its exit is noticed.
+    while (!channel.diagnose().includes('It exited with code 0')) await new Promise(setImmediate)
+    const { events, closed, receiver } = noting()
+    channel.receive(receiver)
+    await closed
+    expect(events).toEqual(['[1]', 'closed'])
+  })
+
+  it('whose output was never received is closed', async () => {
+    const script = 'console.log("x".repeat(1_000_000)); process.stdin.resume()'
+    const channel = new ProcessChannel(process.execPath, ['--eval', script])
+    await within(channel.close(), () => 'the end of close')
+    expect(await channel.exited).toBe(0)
+  })
+
   it('that does not read is ended by `close`', async () => {
     const channel = new ProcessChannel(
       process.execPath,
