@@ -560,7 +560,7 @@ describe('a step', () => {
         { timeout: 30_000 },
       )
       const called = callIt(server, revision, { elicit: () => ada })
-      for (let turns = 0; turns < 20_000 && begun.length === 0; turns++) await pass(1)
+      await expect.poll(() => begun).toHaveLength(1)
       await pass(30_000)
       expect(text(await called)).toContain('did not finish within 30000 ms')
       await expect.poll(() => told).toHaveLength(1)
