@@ -1,6 +1,6 @@
 import { isObject } from '../is-object.js'
 import { type Issues, type JsonSchema, describeValue, sizeOf } from './issue.js'
-import { matches } from './pattern.js'
+import { matches, spend } from './pattern.js'
 
 /* Keywords that apply to a value as a whole, not to its members or items. */
 
@@ -21,16 +21,50 @@ export function isOfType(type: unknown, value: unknown): boolean {
   }
 }
 
+/** Whether two JSON values are equal, regardless of the order of keys. */
+export function sameJson(one: unknown, other: unknown): boolean {
+  if (one === other) return true
+  if (Array.isArray(one)) {
+    spend(one.length)
+    return (
+      Array.isArray(other) &&
+      one.length === other.length &&
+      one.every((item, index) => sameJson(item, other[index]))
+    )
+  }
+  if (!isObject(one) || !isObject(other)) return false
+  const names = keysOf(one)
+  return (
+    names.length === keysOf(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && sameJson(one[name], other[name]))
+  )
+}
+
+export function keysOf(value: object): string[] {
+  const names = Object.keys(value)
+  spend(4 * names.length)
+  return names
+}
+
+/** The bounds of a number: the keyword, whether a number is within the bound, and the words for it. */
+export const BOUNDS: readonly (readonly [
+  keyword: string,
+  holds: (value: number, bound: number) => boolean,
+  words: string,
+])[] = [
+  ['minimum', (value, bound) => value >= bound, 'at least'],
+  ['maximum', (value, bound) => value <= bound, 'at most'],
+  ['exclusiveMinimum', (value, bound) => value > bound, 'greater than'],
+  ['exclusiveMaximum', (value, bound) => value < bound, 'less than'],
+]
+
 export function checkNumber(schema: JsonSchema, value: number, issues: Issues): void {
-  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema
-  if (typeof minimum === 'number' && !(value >= minimum))
-    issues.add(`must be at least ${minimum}, not ${value}`)
-  if (typeof maximum === 'number' && !(value <= maximum))
-    issues.add(`must be at most ${maximum}, not ${value}`)
-  if (typeof exclusiveMinimum === 'number' && !(value > exclusiveMinimum))
-    issues.add(`must be greater than ${exclusiveMinimum}, not ${value}`)
-  if (typeof exclusiveMaximum === 'number' && !(value < exclusiveMaximum))
-    issues.add(`must be less than ${exclusiveMaximum}, not ${value}`)
+  for (const [keyword, holds, words] of BOUNDS) {
+    const bound = schema[keyword]
+    if (typeof bound === 'number' && !holds(value, bound))
+      issues.add(`must be ${words} ${bound}, not ${value}`)
+  }
+  const { multipleOf } = schema
   if (typeof multipleOf === 'number' && !isMultiple(value, multipleOf))
     issues.add(`must be a multiple of ${multipleOf}, not ${value}`)
 }
@@ -70,10 +104,19 @@ export function checkBounds(
   issues: Issues,
 ): void {
   const [least, most] = [schema[`min${suffix}`], schema[`max${suffix}`]]
-  if (typeof least === 'number' && size < least)
-    issues.add(`must have at least ${least} ${unit}, not ${size}`)
-  if (typeof most === 'number' && size > most)
-    issues.add(`must have at most ${most} ${unit}, not ${size}`)
+  if (typeof least === 'number') checkSize(size, 'least', least, unit, issues)
+  if (typeof most === 'number') checkSize(size, 'most', most, unit, issues)
+}
+
+export function checkSize(
+  size: number,
+  which: 'least' | 'most',
+  limit: number,
+  unit: string,
+  issues: Issues,
+): void {
+  if (which === 'least' ? size < limit : size > limit)
+    issues.add(`must have at ${which} ${limit} ${unit}, not ${size}`)
 }
 
 export function checkUnique(

@@ -138,23 +138,6 @@ export function sizeOf(text: string): number {
   return size
 }
 
-/** Whether two JSON values are equal, regardless of the order of keys. */
-export function sameJson(one: unknown, other: unknown): boolean {
-  if (one === other) return true
-  if (Array.isArray(one))
-    return (
-      Array.isArray(other) &&
-      one.length === other.length &&
-      one.every((item, index) => sameJson(item, other[index]))
-    )
-  if (!isObject(one) || !isObject(other)) return false
-  const names = Object.keys(one)
-  return (
-    names.length === Object.keys(other).length &&
-    names.every((name) => Object.hasOwn(other, name) && sameJson(one[name], other[name]))
-  )
-}
-
 /** `a string`, `an integer`, `null`; several with `or`. */
 export function listTypes(types: readonly unknown[]): string {
   return types.map((type) => withArticle(String(type))).join(' or ')

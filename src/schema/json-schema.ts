@@ -8,18 +8,20 @@ import {
   listTypes,
   listValues,
   member,
-  sameJson,
   shownPath,
 } from './issue.js'
 import {
   Identities,
   checkBounds,
   checkNumber,
+  checkSize,
   checkString,
   checkUnique,
   isOfType,
+  keysOf,
+  sameJson,
 } from './assertions.js'
-import { MatchLimitError, matches, resetSteps } from './pattern.js'
+import { StepLimitError, matches, resetSteps, spend } from './pattern.js'
 import { EvaluatedParts, Scope, type CachedResult } from './dynamic-scope.js'
 import { type AnySchema, SchemaIndex, isSchema } from './schema-index.js'
 
@@ -32,6 +34,8 @@ import { type AnySchema, SchemaIndex, isSchema } from './schema-index.js'
 const indexes = new WeakMap<JsonSchema, SchemaIndex>()
 /** Maximum depth of the recursion, which is limited by the stack. */
 const MAX_DEPTH = 2000
+/** The steps that a schema counts for each time it is applied. */
+const APPLY_STEPS = 16
 
 export function check(schema: JsonSchema, value: unknown): Outcome {
   let index = indexes.get(schema)
@@ -54,7 +58,7 @@ export function check(schema: JsonSchema, value: unknown): Outcome {
 function validationError(error: unknown): string {
   // MAX_DEPTH or the stack is exceeded, or a Map or a string has reached its maximum size.
   if (error instanceof RangeError) return 'is nested too deeply or too large to be validated'
-  if (error instanceof MatchLimitError) return error.message
+  if (error instanceof StepLimitError) return error.message
   throw error
 }
 
@@ -82,18 +86,22 @@ class Walk {
     if (schema === true || issues.full) return
     if (schema === false) return issues.add('is not allowed here')
     if (++this.#depth > MAX_DEPTH) throw new RangeError()
+    spend(APPLY_STEPS)
     const scope = this.#scope
     this.#scope = scope.enter(this.#index.baseOf(schema))
     // `unevaluated…` sees what its own schema object and subschemas have evaluated, not what sibling schemas have.
     const evaluated =
-      'unevaluatedProperties' in schema || 'unevaluatedItems' in schema
+      !this.#index.draft7 && ('unevaluatedProperties' in schema || 'unevaluatedItems' in schema)
         ? new EvaluatedParts()
         : outer
     if (!this.#references(schema, value, issues, evaluated)) {
       this.#anyValue(schema, value, issues)
       this.#logic(schema, value, issues, evaluated)
       if (typeof value === 'number') checkNumber(schema, value, issues)
-      if (typeof value === 'string') checkString(schema, value, issues)
+      if (typeof value === 'string') {
+        spend(value.length / 8)
+        checkString(schema, value, issues)
+      }
       if (Array.isArray(value)) this.#array(schema, value, issues, evaluated)
       else if (isObject(value)) this.#object(schema, value, issues, evaluated)
     }
@@ -192,10 +200,16 @@ class Walk {
       if (!types.some((each) => isOfType(each, value)))
         issues.add(`must be ${listTypes(types)}, not ${describeValue(value)}`)
     }
-    if (Array.isArray(allowed) && !allowed.some((each) => sameJson(each, value)))
-      issues.add(`must be ${listValues(allowed)}, not ${describeValue(value)}`)
-    if ('const' in schema && !sameJson(only, value))
-      issues.add(`must be ${listValues([only])}, not ${describeValue(value)}`)
+    if (Array.isArray(allowed)) this.#enum(allowed, value, issues)
+    if ('const' in schema) this.#enum([only], value, issues)
+  }
+
+  #enum(allowed: readonly unknown[], value: unknown, issues: Issues): void {
+    spend(allowed.length / 8)
+    if (issues.full || allowed.some((each) => sameJson(each, value))) return
+    const values = listValues(allowed)
+    spend(values.length / 4)
+    issues.add(`must be ${values}, not ${describeValue(value)}`)
   }
 
   #logic(
@@ -246,6 +260,7 @@ class Walk {
     issues: Issues,
     evaluated: EvaluatedParts | undefined,
   ): void {
+    spend(value.length)
     checkBounds(schema, 'Items', value.length, 'items', issues)
     if (schema['uniqueItems'] === true && value.length > 1)
       checkUnique(value, this.#identities, issues)
@@ -290,10 +305,9 @@ class Walk {
     }
     const least = !draft7 && typeof minContains === 'number' ? minContains : 1
     const most = !draft7 && typeof maxContains === 'number' ? maxContains : Infinity
-    if (count < least)
-      issues.add(`must have at least ${least} items that match "contains", not ${count}`)
-    if (count > most)
-      issues.add(`must have at most ${most} items that match "contains", not ${count}`)
+    const unit = 'items that match "contains"'
+    checkSize(count, 'least', least, unit, issues)
+    checkSize(count, 'most', most, unit, issues)
   }
 
   #object(
@@ -302,10 +316,10 @@ class Walk {
     issues: Issues,
     evaluated: EvaluatedParts | undefined,
   ): void {
-    const names = Object.keys(value)
+    const names = keysOf(value)
     checkBounds(schema, 'Properties', names.length, 'properties', issues)
     for (const name of stringsOf(schema['required']))
-      if (!Object.hasOwn(value, name)) issues.add('is required', member(name))
+      if (!issues.full && !Object.hasOwn(value, name)) issues.add('is required', member(name))
     const {
       properties,
       patternProperties,
@@ -314,12 +328,13 @@ class Walk {
       unevaluatedProperties,
     } = schema
     const known = isObject(properties) ? properties : {}
-    const patterns = isObject(patternProperties) ? Object.entries(patternProperties) : []
+    const patterns = isObject(patternProperties) ? patternProperties : {}
+    const expressions = keysOf(patterns)
     for (const name of names) {
       if (issues.full) return
       if (isSchema(propertyNames)) this.#name(propertyNames, name, issues)
       const parts = Object.hasOwn(known, name) ? [known[name]] : []
-      for (const [pattern, part] of patterns) if (matches(pattern, name)) parts.push(part)
+      for (const pattern of expressions) if (matches(pattern, name)) parts.push(patterns[pattern])
       if (parts.length === 0 && isSchema(additionalProperties)) parts.push(additionalProperties)
       this.#member(parts, value[name], name, issues, evaluated)
     }
@@ -362,8 +377,9 @@ class Walk {
     for (const keyword of ['dependentRequired', 'dependentSchemas', 'dependencies']) {
       const dependencies = schema[keyword]
       if (!isObject(dependencies)) continue
-      for (const [name, wanted] of Object.entries(dependencies)) {
+      for (const name of keysOf(dependencies)) {
         if (!Object.hasOwn(value, name)) continue
+        const wanted = dependencies[name]
         if (isSchema(wanted)) this.apply(wanted, value, issues, evaluated)
         for (const other of stringsOf(wanted))
           if (!Object.hasOwn(value, other))
@@ -382,6 +398,12 @@ function isEnough({ issues, evaluated }: CachedResult, limit: number, withParts:
   return !withParts || evaluated !== undefined
 }
 
-const list = (value: unknown): AnySchema[] => (Array.isArray(value) ? value.filter(isSchema) : [])
+const list = (value: unknown): AnySchema[] => itemsOf(value).filter(isSchema)
 const stringsOf = (value: unknown): string[] =>
-  Array.isArray(value) ? value.filter((each): each is string => typeof each === 'string') : []
+  itemsOf(value).filter((each): each is string => typeof each === 'string')
+
+function itemsOf(value: unknown): unknown[] {
+  if (!Array.isArray(value)) return []
+  spend(value.length)
+  return value
+}

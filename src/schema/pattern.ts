@@ -23,17 +23,17 @@ type Instruction =
 const MAX_INSTRUCTIONS = 10_000
 /** Maximum steps of a match: about half a second. */
 const MAX_STEPS = 20_000_000
-/** Maximum steps of all matches and compilations of one validation: about two seconds. */
+/** Maximum steps of one validation, of which matches and compilations are a part: about two seconds. */
 const MAX_TOTAL_STEPS = 5 * MAX_STEPS
-/** The steps that the compilation of an instruction counts for. */
+/** The steps that the compilation of a character or an instruction counts for. */
 const COMPILE_STEPS = 50
 /** Maximum instructions that stay compiled: about 32 MB. */
 const MAX_COMPILED = 200_000
 /** Steps for each character that count against neither. */
 const FREE_STEPS = 16
 
-/** A match has exceeded its maximum steps, and the value cannot be validated. */
-export class MatchLimitError extends Error {}
+/** The maximum steps are exceeded, and the value cannot be validated. */
+export class StepLimitError extends Error {}
 
 let totalLeft = MAX_TOTAL_STEPS
 
@@ -42,13 +42,20 @@ export function resetSteps(): void {
   totalLeft = MAX_TOTAL_STEPS
 }
 
+/** Counts steps of a validation. The cost of a schema is multiplied by that of the value, and both may be a peer's. */
+export function spend(steps: number): void {
+  totalLeft -= steps
+  if (totalLeft < 0) throw new StepLimitError('takes too many steps to be validated')
+}
+
 const matchers = new Map<string, (text: string) => boolean>()
 /** Instructions that were compiled since `matchers` was empty. */
 let compiled = 0
 
-/** Whether the pattern matches somewhere in the text; throws a MatchLimitError if that takes too many steps. */
+/** Whether the pattern matches somewhere in the text; throws a StepLimitError if that takes too many steps. */
 export function matches(pattern: string, text: string): boolean {
   try {
+    spend(text.length + 16)
     let matcher = matchers.get(pattern)
     if (matcher === undefined) {
       if (matchers.size > 1000 || compiled > MAX_COMPILED) {
@@ -60,13 +67,14 @@ export function matches(pattern: string, text: string): boolean {
     }
     return matcher(text)
   } catch (error) {
-    if (error instanceof MatchLimitError)
+    if (error instanceof StepLimitError)
       error.message = `takes too many steps to be compared with the pattern ${pattern}`
     throw error
   }
 }
 
 function makeMatcher(pattern: string): (text: string) => boolean {
+  spend(COMPILE_STEPS * (pattern.length + 10))
   const native = new RegExp(pattern, 'u')
   // Anchored at the start and with at most one quantifier at the end, backtracking is linear too.
   const simple =
@@ -95,7 +103,7 @@ export function patternProblem(pattern: string, linear = true): string | undefin
     compile(pattern)
     return undefined
   } catch (error) {
-    if (error instanceof MatchLimitError)
+    if (error instanceof StepLimitError)
       return 'the patterns of the schema are too large in total; simplify them'
     if (!(error instanceof UnsupportedPatternError)) throw error
     if (!linear || hasBoundedBacktracking(pattern)) return undefined
@@ -149,7 +157,7 @@ function programOf(node: Node, backwards: boolean, room: { left: number }): Inst
 function emit(node: Node, emitter: Emitter): void {
   const { program, backwards, room } = emitter
   if (room.left-- <= 0) throw new UnsupportedPatternError('is too large')
-  if ((totalLeft -= COMPILE_STEPS) < 0) throw new MatchLimitError()
+  spend(COMPILE_STEPS)
   compiled++
   switch (node.kind) {
     case 'one':
@@ -257,7 +265,7 @@ function walk(
     for (let state = open.pop(); state !== undefined; state = open.pop()) {
       if (marks[state] === at) continue
       marks[state] = at
-      if (left-- <= 0) throw new MatchLimitError()
+      if (left-- <= 0) throw new StepLimitError()
       const instruction = program[state]
       if (instruction === undefined) continue
       if (instruction.do === 'match') {

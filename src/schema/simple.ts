@@ -9,6 +9,7 @@ import {
   member,
   sizeOf,
 } from './issue.js'
+import { BOUNDS, checkSize } from './assertions.js'
 
 /*
  * Compiles common JSON Schemas to closures: objects with typed properties, enums, bounds, arrays. A small object is
@@ -19,9 +20,9 @@ import {
 
 type Check = (value: unknown, issues: Issues) => void
 
-/** Maximum size of a compiled schema, the same as in `lint`. */
+/** Maximum size of a compiled schema: every value is compared with all of it, and the steps are not counted. */
 const MAX_DEPTH = 64
-const MAX_PARTS = 10_000
+const MAX_PARTS = 1000
 
 interface Remaining {
   levels: number
@@ -55,7 +56,6 @@ export function compileSimple(
   schema: unknown,
   remaining: Remaining = { levels: MAX_DEPTH, parts: { left: MAX_PARTS } },
 ): Check | undefined {
-  // `lint` reports that the schema is too large.
   if (remaining.levels < 0 || remaining.parts.left-- <= 0) return undefined
   if (schema === true) return () => {}
   if (!isObject(schema)) return undefined
@@ -93,16 +93,13 @@ const KEYWORDS: Readonly<Record<string, Keyword>> = {
   required: requiredCheck,
   additionalProperties: additionalCheck,
   items: itemsCheck,
-  minimum: bound((value, limit) => value >= limit, 'at least'),
-  maximum: bound((value, limit) => value <= limit, 'at most'),
-  exclusiveMinimum: bound((value, limit) => value > limit, 'greater than'),
-  exclusiveMaximum: bound((value, limit) => value < limit, 'less than'),
-  minLength: size('string', (length, limit) => length >= limit, 'at least', 'characters'),
-  maxLength: size('string', (length, limit) => length <= limit, 'at most', 'characters'),
-  minItems: size('array', (length, limit) => length >= limit, 'at least', 'items'),
-  maxItems: size('array', (length, limit) => length <= limit, 'at most', 'items'),
-  minProperties: size('object', (length, limit) => length >= limit, 'at least', 'properties'),
-  maxProperties: size('object', (length, limit) => length <= limit, 'at most', 'properties'),
+  ...Object.fromEntries(BOUNDS.map(([keyword, ...rest]) => [keyword, bound(...rest)])),
+  minLength: size('least', 'characters'),
+  maxLength: size('most', 'characters'),
+  minItems: size('least', 'items'),
+  maxItems: size('most', 'items'),
+  minProperties: size('least', 'properties'),
+  maxProperties: size('most', 'properties'),
 }
 
 function typeCheck(value: unknown): Check | undefined {
@@ -154,7 +151,7 @@ function checkPart(check: Check, value: unknown, step: string | number, issues: 
 
 function requiredCheck(value: unknown): Check | undefined {
   if (!Array.isArray(value) || !value.every((name) => typeof name === 'string')) return undefined
-  const names: string[] = value
+  const names = new Set<string>(value)
   return (given, issues) => {
     if (!isObject(given)) return
     for (const name of names)
@@ -202,24 +199,20 @@ function bound(holds: (value: number, limit: number) => boolean, words: string):
   }
 }
 
-function size(
-  type: 'string' | 'array' | 'object',
-  holds: (length: number, limit: number) => boolean,
-  words: string,
-  unit: string,
-): Keyword {
+type Unit = 'characters' | 'items' | 'properties'
+
+function size(which: 'least' | 'most', unit: Unit): Keyword {
   return (limit) => {
     if (typeof limit !== 'number' || !Number.isInteger(limit) || limit < 0) return undefined
     return (given, issues) => {
-      const length = sizeAs(type, given)
-      if (length !== undefined && !holds(length, limit))
-        issues.add(`must have ${words} ${limit} ${unit}, not ${length}`)
+      const length = sizeIn(unit, given)
+      if (length !== undefined) checkSize(length, which, limit, unit, issues)
     }
   }
 }
 
-function sizeAs(type: 'string' | 'array' | 'object', value: unknown): number | undefined {
-  if (type === 'string') return typeof value === 'string' ? sizeOf(value) : undefined
-  if (type === 'array') return Array.isArray(value) ? value.length : undefined
+function sizeIn(unit: Unit, value: unknown): number | undefined {
+  if (unit === 'characters') return typeof value === 'string' ? sizeOf(value) : undefined
+  if (unit === 'items') return Array.isArray(value) ? value.length : undefined
   return isObject(value) ? Object.keys(value).length : undefined
 }

@@ -22,6 +22,68 @@ const ones = (count: number) => Array.from({ length: count }, () => 1)
 /** The limit of arguments of a function is about 120,000 in V8. */
 const MANY = 300_000
 
+describe('a large schema and a large value', () => {
+  const list = <Item>(count: number, item: (index: number) => Item) =>
+    Array.from({ length: count }, (_, index) => item(index))
+  const table = <Item>(count: number, item: Item) =>
+    Object.fromEntries(list(count, (index) => [`x${index}`, item]))
+  // Without a limit, each of them takes minutes.
+  const COSTS: Record<string, [JsonSchema, unknown]> = {
+    alternatives: [
+      { items: { anyOf: [...list(5000, (index) => ({ const: index })), true] } },
+      list(100_000, () => 'x'),
+    ],
+    'an enum of objects': [
+      { items: { enum: [...list(5000, (a) => ({ a })), {}] } },
+      list(100_000, () => ({})),
+    ],
+    'an enum of long strings': [
+      { contains: { enum: list(50, (index) => `${index}${'y'.repeat(10_000)}`) }, minContains: 0 },
+      list(100_000, () => 1),
+    ],
+    'required members': [
+      { contains: { required: list(50_000, (index) => `x${index}`) }, minContains: 0 },
+      list(100_000, () => ({})),
+    ],
+    'patterns of names': [
+      { items: { patternProperties: table(5000, true) } },
+      list(100_000, () => ({ a: 1 })),
+    ],
+    'anchored patterns of names': [
+      {
+        items: {
+          patternProperties: Object.fromEntries(list(5000, (index) => [`^x${index}`, true])),
+        },
+      },
+      list(100_000, () => ({ a: 1 })),
+    ],
+    'lengths of one text': [
+      { allOf: list(9000, () => ({ minLength: 1 })) },
+      'a'.repeat(10_000_000),
+    ],
+  }
+
+  it.each(Object.entries(COSTS))('%s: validation is given up', (_, [schema, value]) => {
+    expect(issuesOf(schema, value)).toEqual([
+      { path: '', message: expect.stringMatching(/^takes too many steps to be /) },
+    ])
+  })
+
+  it('are validated if one of them is small', () => {
+    expect(isValid({ items: { anyOf: [{ type: 'string' }, {}] } }, ones(MANY))).toBe(true)
+    const properties = table(5000, { type: 'integer' })
+    expect(isValid({ properties }, table(5000, 1))).toBe(true)
+    expect(
+      isValid(
+        { items: { properties } },
+        list(20_000, () => ({ x1: 1 })),
+      ),
+    ).toBe(true)
+    expect(isValid({ enum: list(100_000, (a) => ({ a })) }, { a: 99_999 })).toBe(true)
+    expect(isValid({ pattern: '^(?:ab)*$' }, 'ab'.repeat(500_000))).toBe(true)
+  })
+})
+
 describe('a value with many issues', () => {
   const FAULTS: Record<string, [JsonSchema, unknown]> = {
     'wrong items': [{ type: 'array', items: { type: 'string' } }, ones(MANY)],

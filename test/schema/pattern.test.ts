@@ -177,9 +177,7 @@ describe('patterns', () => {
     const pattern = '(?=b[ab]{1000}a)x|a[ab]{1000}d'
     const texts = [18_000, 18_000, 18_000, 150_000].map((length) => 'a'.repeat(length))
     expect(check({ items: { not: { pattern } } }, texts)).toEqual({
-      issues: [
-        { path: '', message: `takes too many steps to be compared with the pattern ${pattern}` },
-      ],
+      issues: [{ path: '', message: expect.stringMatching(/^takes too many steps to be /) }],
     })
   })
 
