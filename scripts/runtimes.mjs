@@ -14,7 +14,7 @@ const isWindows = process.platform === 'win32'
 
 /** Each runtime's npm package and version, and how it is tested. */
 const RUNTIMES = [
-  { name: 'node-20', pkg: 'node', version: '20.19.0', test: suite },
+  { name: 'node-20', pkg: 'node', version: '20.19.2', test: suite },
   { name: 'node-22', pkg: 'node', version: '22.23.3', test: suite },
   { name: 'node-24', pkg: 'node', version: '24.21.0', test: suite },
   { name: 'node-26', pkg: 'node', version: '26.10.0', test: suite },
