@@ -6,6 +6,7 @@ import {
   headerProblem,
 } from '../capture/format.js'
 import { UsageError } from './options.js'
+import { fileProblem } from './print.js'
 
 const READ_BYTES = 256 * 1024
 
@@ -58,16 +59,14 @@ export class CaptureSource {
     try {
       return openSync(this.#path, 'r')
     } catch (error) {
-      throw new UsageError(
-        `Cannot read ${this.#path}: ${error instanceof Error ? error.message : String(error)}`,
-      )
+      throw new UsageError(fileProblem('read', this.#path, error))
     }
   }
 
   #check(first: CaptureRecord | undefined): void {
     if (this.#header !== undefined) return
     const problem = headerProblem(first)
-    if (problem !== undefined) throw new UsageError(`Cannot read ${this.#path}: ${problem}`)
+    if (problem !== undefined) throw new UsageError(fileProblem('read', this.#path, problem))
     if (first?.type === 'capture') this.#header = first
   }
 }

@@ -235,3 +235,28 @@ it('has its options in docs/tap.md', () => {
       expect(page).toContain(`\n- \`--${name}${shown}\`: ${option.description}\n`)
     }
 })
+
+it('shows names, paths and the diff of a hostile project without their control characters', async () => {
+  const name = 'a\u001b]0;owned\u0007\u009b31m\u202e\nfine: wrapped in /etc/hosts'
+  const path = write(
+    join(project, '.mcp.json'),
+    JSON.stringify({ mcpServers: { [name]: { command: 'x', args: ['\u001b[2J'] } } })
+      // As it is, not escaped: JSON allows it.
+      .replaceAll('\\u001b', '\u009b'),
+  )
+  for (const args of [
+    ['wrap', '--all', '--dry-run'],
+    ['wrap', 'other'],
+    ['wrap', '--all'],
+    ['wrap', '--all'],
+    ['unwrap', '--all'],
+  ]) {
+    const { stdout, stderr } = await run(...args, '--host', 'claude-code')
+    expect(stdout + stderr, args.join(' ')).not.toMatch(
+      // oxlint-disable-next-line no-control-regex -- these must not be there
+      /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]|^fine/mu,
+    )
+    expect(stdout + stderr).toContain('\\nfine: wrapped')
+  }
+  expect(read(path)).toContain('\u009b')
+})
