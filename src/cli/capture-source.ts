@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import {
   type CaptureHeader,
   CaptureReader,
@@ -56,11 +56,15 @@ export class CaptureSource {
   }
 
   #open(): number {
+    let descriptor: number
     try {
-      return openSync(this.#path, 'r')
+      descriptor = openSync(this.#path, 'r')
     } catch (error) {
       throw new UsageError(fileProblem('read', this.#path, error))
     }
+    if (!fstatSync(descriptor).isDirectory()) return descriptor
+    closeSync(descriptor)
+    throw new UsageError(fileProblem('read', this.#path, 'it is a directory; name a capture in it'))
   }
 
   #check(first: CaptureRecord | undefined): void {
