@@ -60,7 +60,7 @@ async function change(
     throw new UsageError(`Missing --host: ${HOST_NAMES.join(', ')}, or the path of a file`)
   const places = placesOf(host)
   if (places === undefined)
-    throw new UsageError(`Unknown host ${JSON.stringify(host)}${suggestion(host, HOST_NAMES)}`)
+    throw new UsageError(`Unknown host ${JSON.stringify(host)}${hostHint(host)}`)
   const all = values.has('all')
   if (all && positionals.length > 0) throw new UsageError('Pass names or --all, not both')
   const request = { action, words: tapCommand(), records: recordFolder() }
@@ -83,6 +83,12 @@ async function change(
   })
   if (action === 'wrap' && planned.some(({ plan }) => plan.changed.length > 0))
     print('Restart the host; "ccmcp view -f" then shows what is recorded.\n')
+}
+
+/** The hosts that may have been meant: by the beginning of their names, such as "claude", or a similar name. */
+function hostHint(host: string): string {
+  const named = HOST_NAMES.filter((name) => name.startsWith(`${host}-`))
+  return named.length === 0 ? suggestion(host, HOST_NAMES) : `; did you mean ${named.join(' or ')}?`
 }
 
 /** How to start the tap of this program from anywhere. */
@@ -116,7 +122,7 @@ async function planAll(
   if (planned.length === 0)
     throw new CommandError(
       1,
-      `There is no configuration of ${escapedLine(host)}: ${listOf(places.map(({ path }) => path))}`,
+      `There is no configuration of ${escapedLine(host)}: ${listOf(new Set(places.map(({ path }) => path)))}`,
     )
   const known = new Set(planned.flatMap(({ plan }) => plan.names))
   const paths = listOf(new Set(planned.map(({ place }) => place.path)))
