@@ -10,6 +10,7 @@ import {
 } from '../index.js'
 import { VERSION } from '../version.js'
 import { fileTools, rootsAt } from './file-tools.js'
+import { READ_ONLY } from './hints.js'
 import { RequestLog, LOGGER } from './request-log.js'
 import { prompts } from './prompts.js'
 import { RegisteredTools } from './registered-tools.js'
@@ -39,16 +40,19 @@ export interface CcmcpOptions extends Pick<
 const basicTools: readonly Tool[] = [
   tool({
     name: 'hello',
+    title: 'Say hello',
     description: 'Say hello to someone',
     input: {
       type: 'object',
       properties: { name: { type: 'string', description: 'Name to greet' } },
       required: ['name'],
     },
+    annotations: READ_ONLY,
     run: ({ name }) => `Hello, ${name}!`,
   }),
   tool({
     name: 'add',
+    title: 'Add numbers',
     description: 'Add two numbers',
     input: {
       type: 'object',
@@ -58,16 +62,19 @@ const basicTools: readonly Tool[] = [
       },
       required: ['a', 'b'],
     },
+    annotations: READ_ONLY,
     run: ({ a, b }) => String(a + b),
   }),
   tool({
     name: 'echo',
+    title: 'Echo',
     description: 'Return the message unchanged',
     input: {
       type: 'object',
       properties: { message: { type: 'string', description: 'The message to return' } },
       required: ['message'],
     },
+    annotations: READ_ONLY,
     run: ({ message }) => message,
   }),
 ]

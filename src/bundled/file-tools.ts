@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
 import { type Tool, result, tool } from '../index.js'
 import type { Files } from './files.js'
+import { READ_ONLY } from './hints.js'
 import type { Root, RootList } from './roots.js'
 
 /** Concurrent calls per tool. Bounds memory; more would not be faster. */
@@ -28,14 +29,16 @@ export function fileTools({ roots, protectedFiles, warn }: FileToolsOptions): To
   return [
     tool({
       name: 'read_file',
+      title: 'Read file',
       description: 'Read a text file (UTF-8, at most 1 MB).',
       input: { type: 'object', properties: { path: path('The file') }, required: ['path'] },
-      annotations: { readOnlyHint: true, openWorldHint: false },
+      annotations: READ_ONLY,
       concurrency: CONCURRENCY,
       run: async ({ path }) => (await load()).read(path),
     }),
     tool({
       name: 'write_file',
+      title: 'Write file',
       description: 'Create or replace a text file. Its directory must exist.',
       input: {
         type: 'object',
@@ -57,6 +60,7 @@ export function fileTools({ roots, protectedFiles, warn }: FileToolsOptions): To
     }),
     tool({
       name: 'list_directory',
+      title: 'List directory',
       description:
         'List a directory: one entry per line, "F name" for a file and "D name" for a directory.',
       input: {
@@ -79,7 +83,7 @@ export function fileTools({ roots, protectedFiles, warn }: FileToolsOptions): To
         },
         required: ['entries', 'more'],
       },
-      annotations: { readOnlyHint: true, openWorldHint: false },
+      annotations: READ_ONLY,
       concurrency: CONCURRENCY,
       async run({ path }) {
         const { entries, more } = await (await load()).list(path)

@@ -1,4 +1,5 @@
 import { type Server, type ServerOptions, ToolError, createServer, tool } from '../index.js'
+import { READ_ONLY } from './hints.js'
 import { agreement } from './agreement.js'
 import { type Verb, verbs } from './verbs.js'
 
@@ -27,6 +28,7 @@ const verb = {
 
 const conjugate = tool({
   name: 'conjugate',
+  title: 'Conjugate a verb',
   description: 'Conjugate an English verb.',
   input: {
     type: 'object',
@@ -37,12 +39,14 @@ const conjugate = tool({
     },
     required: ['verb', 'tense', 'person'],
   },
+  annotations: READ_ONLY,
   run: ({ verb, tense, person }) =>
     form(find(verb), tense.replace('_', ' '), Number(person[0]) - 1),
 })
 
 const lookupIrregularVerb = tool({
   name: 'lookup_irregular_verb',
+  title: 'Look up an irregular verb',
   description: 'The principal parts of an English verb, and whether it is irregular.',
   input: { type: 'object', properties: { verb }, required: ['verb'] },
   output: {
@@ -55,6 +59,7 @@ const lookupIrregularVerb = tool({
     },
     required: ['infinitive', 'past_simple', 'past_participle', 'irregular'],
   },
+  annotations: READ_ONLY,
   run({ verb }) {
     const { base, past, participle, irregular } = find(verb)
     return {
@@ -68,6 +73,7 @@ const lookupIrregularVerb = tool({
 
 const lookupSpanish = tool({
   name: 'lookup_spanish',
+  title: 'Look up the Spanish',
   description:
     'The Spanish for an English form of these verbs. Forms with a person are given in the 3rd person singular.',
   input: {
@@ -75,11 +81,13 @@ const lookupSpanish = tool({
     properties: { form: { type: 'string', description: 'The English form, such as "ate"' } },
     required: ['form'],
   },
+  annotations: READ_ONLY,
   run: ({ form }) => spanishOf(clean(form)),
 })
 
 const checkSubjectVerbAgreement = tool({
   name: 'check_subject_verb_agreement',
+  title: 'Check subject-verb agreement',
   description: 'Whether an English subject and a verb form agree, and which form would.',
   input: {
     type: 'object',
@@ -99,6 +107,7 @@ const checkSubjectVerbAgreement = tool({
     },
     required: ['agrees', 'verb', 'tense', 'expected'],
   },
+  annotations: READ_ONLY,
   run({ subject, verb_form }) {
     if (subject.trim() === '') throw new ToolError('The subject is empty')
     const found = agreement(subject, clean(verb_form))

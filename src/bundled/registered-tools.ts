@@ -1,4 +1,5 @@
 import { type Middleware, type Server, type Tool, ToolError, tool } from '../index.js'
+import { READ_ONLY } from './hints.js'
 import { type TemplateTool, checkTemplateTool, parametersOf, render } from './template.js'
 import type { ToolFile } from './tool-file.js'
 
@@ -42,6 +43,7 @@ export class RegisteredTools {
     return [
       tool({
         name: 'register_tool',
+        title: 'Register tool',
         description:
           'Register a new tool that fills a text template. It can be called at once, by every client of this server.',
         input: {
@@ -66,6 +68,7 @@ export class RegisteredTools {
       }),
       tool({
         name: 'unregister_tool',
+        title: 'Unregister tool',
         description:
           'Remove a tool that was registered with register_tool. Built-in tools cannot be removed.',
         input: {
@@ -233,6 +236,7 @@ export class RegisteredTools {
     this.#server?.tools.add({
       name,
       description,
+      annotations: READ_ONLY,
       input: { type: 'object', properties, required: parameters },
       run: (values) => render(template, values as Record<string, string>), // validated against the schema above
     })

@@ -1,4 +1,5 @@
 import { type Server, type ServerOptions, createServer, tool } from '../index.js'
+import { READ_ONLY } from './hints.js'
 
 export type TextOptions = Pick<
   ServerOptions,
@@ -22,14 +23,18 @@ export function textServer(options: TextOptions = {}): Server {
     tools: [
       tool({
         name: 'echo',
+        title: 'Echo',
         description: 'Return the input string unchanged.',
         input,
+        annotations: READ_ONLY,
         run: ({ text }) => text,
       }),
       tool({
         name: 'word_count',
+        title: 'Count words',
         description: 'Count words in the input string.',
         input,
+        annotations: READ_ONLY,
         run: ({ text }) => text.split(/\s+/u).filter((word) => word !== '').length,
       }),
     ],

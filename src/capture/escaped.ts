@@ -13,3 +13,8 @@ export function escaped(text: string): string {
     ).join(''),
   )
 }
+
+/** The same for a text that is shown within a line, such as a name: a line break must not forge another line. */
+export function escapedLine(text: string): string {
+  return escaped(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t')
+}

@@ -108,6 +108,8 @@ export function headerProblem(first: CaptureRecord | undefined): string | undefi
 const NEWLINE = 0x0a
 /** Maximum bytes of a record. Writers read at most a few hundred kilobytes at once. */
 const MAX_RECORD = 32 * 1024 * 1024
+/** Bytes of a chunk: a larger one is read as several, so that its rows are never all in memory. */
+const MAX_CHUNK = 64 * 1024
 
 /**
  * Reads a capture in pieces. A line that is not a record is counted, and is an `unreadable` record unless it is the first:
@@ -162,13 +164,14 @@ export class CaptureReader {
   ): void {
     const start = this.#position
     this.#position += this.#lineSize + 1
-    if (record !== undefined) visit(record, start, this.#position)
+    if (record === undefined) return
+    for (const piece of piecesOf(record)) visit(piece, start, this.#position)
   }
 
   /** The end of the file: what follows the last newline is a record only if it is complete. */
   end(): CaptureRecord[] {
     const record = this.#take()
-    return record === undefined ? [] : [record]
+    return record === undefined ? [] : [...piecesOf(record)]
   }
 
   #add(bytes: Uint8Array): void {
@@ -198,6 +201,19 @@ export class CaptureReader {
     if (record === undefined && this.#hasRecord) return { type: 'unreadable' }
     this.#hasRecord ||= record !== undefined
     return record === 'unknown' ? undefined : record
+  }
+}
+
+/** A record, or the parts of a large chunk. */
+function* piecesOf(record: CaptureRecord): Generator<CaptureRecord> {
+  const isSmall =
+    record.type !== 'chunk' || (record.text ?? record.base64 ?? '').length <= MAX_CHUNK
+  if (isSmall) return yield record
+  const { dir, ns, offset, exchange } = record
+  const bytes = bytesOf(record)
+  for (let at = 0; at < bytes.length; at += MAX_CHUNK) {
+    const piece = chunkRecord(dir, ns, offset + at, bytes.subarray(at, at + MAX_CHUNK))
+    yield exchange === undefined ? piece : { ...piece, exchange }
   }
 }
 

@@ -24,7 +24,8 @@ function plainValue(text: string): object | undefined {
   if (text.length > LONGEST) return undefined
   // Other writers put a space after each colon: they are recognized by the first one.
   const isSpaced = text.charCodeAt(text.indexOf(':') + 1) === SPACE
-  if (isSpaced || !text.startsWith('{') || MANY_DIGITS.test(text)) return undefined
+  const isWhole = text.startsWith('{') && text.endsWith('}')
+  if (isSpaced || !isWhole || MANY_DIGITS.test(text)) return undefined
   try {
     const value = JSON.parse(text) as object // it begins with a brace
     if (text.length > SHORT && !isShallow(value)) return undefined

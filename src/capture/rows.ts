@@ -123,13 +123,17 @@ const FRAME_ROWS = {
 } as const
 
 export function frameRow(frame: Frame, findings: Finding[]): Row {
-  return {
+  const row: Row = {
     ...EMPTY,
-    ...placeOf(frame),
     kind: FRAME_ROWS[frame.kind],
+    ns: frame.lastNs,
+    dir: frame.dir,
+    start: frame.start,
+    end: frame.end,
     text: frameText(frame).slice(0, MAX_TEXT),
     findings,
   }
+  return frame.exchange === undefined ? row : { ...row, ...placeOf(frame) }
 }
 
 function frameText({ kind, start, end, text = '', fields, coding }: Frame): string {

@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from 'node:fs'
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import {
   type CaptureHeader,
   CaptureReader,
@@ -6,6 +6,7 @@ import {
   headerProblem,
 } from '../capture/format.js'
 import { UsageError } from './options.js'
+import { fileProblem } from './print.js'
 
 const READ_BYTES = 256 * 1024
 
@@ -55,19 +56,21 @@ export class CaptureSource {
   }
 
   #open(): number {
+    let descriptor: number
     try {
-      return openSync(this.#path, 'r')
+      descriptor = openSync(this.#path, 'r')
     } catch (error) {
-      throw new UsageError(
-        `Cannot read ${this.#path}: ${error instanceof Error ? error.message : String(error)}`,
-      )
+      throw new UsageError(fileProblem('read', this.#path, error))
     }
+    if (!fstatSync(descriptor).isDirectory()) return descriptor
+    closeSync(descriptor)
+    throw new UsageError(fileProblem('read', this.#path, 'it is a directory; name a capture in it'))
   }
 
   #check(first: CaptureRecord | undefined): void {
     if (this.#header !== undefined) return
     const problem = headerProblem(first)
-    if (problem !== undefined) throw new UsageError(`Cannot read ${this.#path}: ${problem}`)
+    if (problem !== undefined) throw new UsageError(fileProblem('read', this.#path, problem))
     if (first?.type === 'capture') this.#header = first
   }
 }

@@ -1,5 +1,6 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { CommandError, UsageError } from './options.js'
+import { escapedLine, fileProblem } from './print.js'
 
 /** Reads a baseline or a lock file. */
 export function readCheckFile<Content>(
@@ -10,10 +11,8 @@ export function readCheckFile<Content>(
   try {
     return read(readFileSync(path, 'utf8'))
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new UsageError(
-      `Cannot read ${path}: ${reason}. Create it with --${kind} ${path} --update-${kind}`,
-    )
+    const advice = `Create it with --${kind} ${escapedLine(path)} --update-${kind}`
+    throw new UsageError(`${fileProblem('read', path, error)}. ${advice}`)
   }
 }
 
@@ -21,13 +20,12 @@ export function readCheckFile<Content>(
 export function writeCheckFile(path: string, text: string): void {
   const aside = `${path}.${process.pid}`
   try {
-    writeFileSync(aside, text)
+    rmSync(aside, { force: true })
+    // Not through a link that another user has put there.
+    writeFileSync(aside, text, { flag: 'wx' })
     renameSync(aside, path)
   } catch (error) {
     rmSync(aside, { force: true })
-    throw new CommandError(
-      2,
-      `Cannot write ${path}: ${error instanceof Error ? error.message : String(error)}`,
-    )
+    throw new CommandError(2, fileProblem('write', path, error))
   }
 }

@@ -1,6 +1,7 @@
 import { ccmcpServer } from '../bundled/ccmcp.js'
 import type { Server } from '../index.js'
 import { type StdioOptions, serveStdio } from '../stdio.js'
+import { protectedTokens } from './token-path.js'
 
 /** The limit required by seed document 004; the library's default is larger. */
 export const MAX_MESSAGE = 1_048_576
@@ -18,7 +19,7 @@ export function stdioDefaults(name: string): StdioOptions {
 export async function serveDefault(): Promise<boolean> {
   let server: Server
   try {
-    server = ccmcpServer()
+    server = ccmcpServer({ protectedFiles: protectedTokens() })
   } catch {
     return false
   }

@@ -12,7 +12,7 @@ import { type Command, HELP } from './command.js'
 import { truncate } from './format.js'
 import { isUrl } from './http-server.js'
 import { type Arguments, CommandError, UsageError } from './options.js'
-import { print, warn } from './print.js'
+import { fileProblem, print, warn } from './print.js'
 import { abortOnSignal } from './signals.js'
 import type { ServerTarget } from './server-target.js'
 import { TARGET_NOTES, TARGET_OPTIONS, targetOf, timeoutOf } from './target.js'
@@ -78,9 +78,7 @@ function readTranscript(file: string): string {
   try {
     text = readFileSync(file, 'utf8').replaceAll('\r\n', '\n')
   } catch (error) {
-    throw new UsageError(
-      `Cannot read ${file}: ${error instanceof Error ? error.message : String(error)}`,
-    )
+    throw new UsageError(fileProblem('read', file, error))
   }
   let steps: Step[]
   try {

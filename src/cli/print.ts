@@ -1,7 +1,7 @@
-import { escaped } from '../capture/escaped.js'
+import { escaped, escapedLine } from '../capture/escaped.js'
 import { standardError } from '../transports/stdio-log.js'
 
-export { escaped } from '../capture/escaped.js'
+export { escaped, escapedLine } from '../capture/escaped.js'
 
 /** ANSI codes of the styles, used in terminals. */
 const STYLES = {
@@ -137,6 +137,12 @@ export function flushError(...pieces: readonly Piece[]): Promise<void> {
 /** Writes a warning to stderr. */
 export function warn(text: string): void {
   printError(styled('warning', 'ccmcp:'), ` ${text}\n`)
+}
+
+/** A file that cannot be read or written, on one line: its name may be that of somebody else's file. */
+export function fileProblem(action: 'read' | 'write', path: string, reason: unknown): string {
+  const text = reason instanceof Error ? reason.message : String(reason)
+  return escapedLine(`Cannot ${action} ${path}: ${text}`)
 }
 
 /** Output is incomplete, for example because the disk is full. */

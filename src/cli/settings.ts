@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import type { Server, ServerOptions } from '../index.js'
 import { UsageError, listOf, pathsOf, suggestion } from './options.js'
 import { DEFAULT_SERVER } from './servers.js'
+import { protectedTokens } from './token-path.js'
 
 /** The settings of a server that is started from the command line. */
 export interface Settings extends Pick<
@@ -31,7 +32,8 @@ export function settingsOf(values: ReadonlyMap<string, string>, name: string): S
   if (root !== undefined) settings.roots = pathsOf(root).map(checkDirectory)
   if (persist !== undefined) settings.persist = persist
   if (values.has('read-only')) settings.readOnly = true
-  settings.protectedFiles = PROTECTED_FILES.flatMap((option) => values.get(option) ?? [])
+  const named = PROTECTED_FILES.flatMap((option) => values.get(option) ?? [])
+  settings.protectedFiles = [...named, ...protectedTokens()]
   return settings
 }
 

@@ -3,7 +3,8 @@ import type { Authorizer } from '../client.js'
 import type { OAuthOptions } from '../oauth.js'
 import { CommandError } from './options.js'
 import { isExposed, proxyFetch } from './proxy-fetch.js'
-import { TokenFile, tokenDirectory } from './token-file.js'
+import { TokenFile } from './token-file.js'
+import { tokenDirectory } from './token-path.js'
 
 export const EXPOSED =
   'The tokens would go to the proxy of HTTP_PROXY unencrypted; add the host to NO_PROXY'

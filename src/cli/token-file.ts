@@ -1,18 +1,11 @@
 import { createHash } from 'node:crypto'
 import { chmod, mkdir, readFile, stat, utimes } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { LockFile, LockLost } from '../bundled/lock-file.js'
 import { isObject } from '../jsonrpc/message.js'
 import type { TokenStore } from '../oauth.js'
 import { CommandError } from './options.js'
-
-/** The directory of the tokens: that of the user's configuration. */
-export function tokenDirectory(env: NodeJS.ProcessEnv = process.env): string {
-  const { XDG_CONFIG_HOME: xdg = '', APPDATA: windows = '' } = env
-  const base = process.platform === 'win32' ? windows : xdg
-  return join(base === '' ? join(homedir(), '.config') : base, 'ccmcp')
-}
+import { tokenDirectory, tokenPath } from './token-path.js'
 
 export interface TokenFileOptions {
   /** Ends the waiting for a lock. */
@@ -38,7 +31,7 @@ export class TokenFile implements TokenStore {
 
   constructor(directory = tokenDirectory(), { signal, stale = STALE }: TokenFileOptions = {}) {
     this.#directory = directory
-    this.#file = join(directory, 'tokens.json')
+    this.#file = tokenPath(directory)
     this.#signal = signal
     this.#stale = stale
   }

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Analysis, type Row } from '../capture/analysis.js'
 import { parseFilter } from '../capture/filter.js'
@@ -78,10 +77,17 @@ function filterOf(text: string): (row: Row) => boolean {
 /** Whether somebody reads stdout. The stream itself forgets its error. */
 const output = { isOpen: true }
 
-/** Waits until what was printed is read. */
+/** Waits until what was printed is read, or nobody reads any more. */
 async function outputRead(): Promise<void> {
-  if (process.stdout.writableNeedDrain && output.isOpen)
-    await Promise.race([once(process.stdout, 'drain'), once(process.stdout, 'close')])
+  const { stdout } = process
+  if (!stdout.writableNeedDrain || !output.isOpen) return
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      for (const event of ['drain', 'close', 'error']) stdout.off(event, done)
+      resolve()
+    }
+    for (const event of ['drain', 'close', 'error']) stdout.on(event, done)
+  })
 }
 
 class ShownCapture {

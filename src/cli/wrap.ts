@@ -10,7 +10,7 @@ import { isToolError } from '../server/tool-error.js'
 import { VERSION } from '../version.js'
 import { type Command, HELP } from './command.js'
 import { type Arguments, CommandError, type Options, UsageError, suggestion } from './options.js'
-import { print, warn } from './print.js'
+import { escaped, escapedLine, print, warn } from './print.js'
 
 /** Milliseconds after which the lock of a killed process is removed, and to wait for that of another. */
 const STALE = 10_000
@@ -60,14 +60,15 @@ async function change(
     throw new UsageError(`Missing --host: ${HOST_NAMES.join(', ')}, or the path of a file`)
   const places = placesOf(host)
   if (places === undefined)
-    throw new UsageError(`Unknown host ${JSON.stringify(host)}${suggestion(host, HOST_NAMES)}`)
+    throw new UsageError(`Unknown host ${JSON.stringify(host)}${hostHint(host)}`)
   const all = values.has('all')
   if (all && positionals.length > 0) throw new UsageError('Pass names or --all, not both')
   const request = { action, words: tapCommand(), records: recordFolder() }
   const names = all ? undefined : new Set(positionals)
   const planned = await planAll(host, places, { ...request, names })
   if (values.has('dry-run')) {
-    for (const { plan } of planned) print(plan.diff)
+    // Also in a pipe, which may end in a terminal: the file may be that of somebody else's project.
+    for (const { plan } of planned) print(escaped(plan.diff))
     for (const { plan } of planned) report(action, plan, 'would be ')
     return
   }
@@ -82,6 +83,12 @@ async function change(
   })
   if (action === 'wrap' && planned.some(({ plan }) => plan.changed.length > 0))
     print('Restart the host; "ccmcp view -f" then shows what is recorded.\n')
+}
+
+/** The hosts that may have been meant: by the beginning of their names, such as "claude", or a similar name. */
+function hostHint(host: string): string {
+  const named = HOST_NAMES.filter((name) => name.startsWith(`${host}-`))
+  return named.length === 0 ? suggestion(host, HOST_NAMES) : `; did you mean ${named.join(' or ')}?`
 }
 
 /** How to start the tap of this program from anywhere. */
@@ -115,16 +122,16 @@ async function planAll(
   if (planned.length === 0)
     throw new CommandError(
       1,
-      `There is no configuration of ${host}: ${places.map(({ path }) => path).join(', ')}`,
+      `There is no configuration of ${escapedLine(host)}: ${listOf(new Set(places.map(({ path }) => path)))}`,
     )
   const known = new Set(planned.flatMap(({ plan }) => plan.names))
-  const paths = [...new Set(planned.map(({ place }) => place.path))].join(', ')
-  const offered = known.size === 0 ? 'has no servers' : `has ${[...known].join(', ')}`
+  const paths = listOf(new Set(planned.map(({ place }) => place.path)))
+  const offered = known.size === 0 ? 'has no servers' : `has ${listOf(known)}`
   if (request.names?.size === 0)
     throw new UsageError(`Name the servers, or pass --all; ${paths} ${offered}`)
   const [unknown] = missing ?? []
   if (unknown !== undefined)
-    throw new CommandError(1, `There is no server ${JSON.stringify(unknown)}: ${paths} ${offered}`)
+    throw new CommandError(1, `There is no server ${quoted(unknown)}: ${paths} ${offered}`)
   for (const { plan } of planned) refuse(plan, request)
   return planned
 }
@@ -135,8 +142,8 @@ function refuse({ refused, file }: Plan, { action, names }: Request): void {
   for (const { name, url } of refused) {
     const reason =
       url === undefined
-        ? `${JSON.stringify(name)} has no command that can be wrapped`
-        : `${JSON.stringify(name)} is at a URL; only commands can be wrapped. To record it, run "ccmcp tap URL" with its URL, and put the URL of the tap into ${file.path}`
+        ? `${quoted(name)} has no command that can be wrapped`
+        : `${quoted(name)} is at a URL; only commands can be wrapped. To record it, run "ccmcp tap URL" with its URL, and put the URL of the tap into ${escapedLine(file.path)}`
     if (names !== undefined) throw new CommandError(1, `${reason}. Nothing was changed`)
     warn(reason)
   }
@@ -152,7 +159,7 @@ async function inFile<Value>({ path }: ConfigPlace, run: () => Promise<Value>): 
     return await run()
   } catch (error) {
     if (error instanceof ConfigFileError)
-      throw new CommandError(1, `${path}: ${error.message}. It was not changed`)
+      throw new CommandError(1, escapedLine(`${path}: ${error.message}. It was not changed`))
     throw error
   }
 }
@@ -174,7 +181,17 @@ async function locked(folder: string, run: () => Promise<void>): Promise<void> {
 }
 
 function report(action: Request['action'], plan: Plan, would: string): void {
-  for (const name of plan.changed) print(`${name}: ${would}${action}ped in ${plan.file.path}\n`)
+  const path = escapedLine(plan.file.path)
+  for (const name of plan.changed) print(`${escapedLine(name)}: ${would}${action}ped in ${path}\n`)
   for (const name of plan.unchanged)
-    print(`${name}: ${action === 'wrap' ? 'is wrapped already' : 'is not wrapped'}\n`)
+    print(`${escapedLine(name)}: ${action === 'wrap' ? 'is wrapped already' : 'is not wrapped'}\n`)
+}
+
+/** Names and paths in a message. They may come from somebody else's project. */
+function listOf(texts: Iterable<string>): string {
+  return Array.from(texts, escapedLine).join(', ')
+}
+
+function quoted(name: string): string {
+  return escaped(JSON.stringify(name))
 }

@@ -91,7 +91,16 @@ export function plainValue(node: Node): unknown {
 
 /** The line break before a position, with the indentation that follows it; undefined if other text is between. */
 export function lineBreakBefore(text: string, position: number): string | undefined {
-  return /\r?\n[ \t]*$/.exec(text.slice(0, position))?.[0]
+  const end = blanksBefore(text, position)
+  if (text[end - 1] !== '\n') return undefined
+  return text.slice(text[end - 2] === '\r' ? end - 2 : end - 1, position)
+}
+
+/** Where the spaces and tabs before a position begin. */
+function blanksBefore(text: string, position: number): number {
+  let start = position
+  while (text[start - 1] === ' ' || text[start - 1] === '\t') start--
+  return start
 }
 
 /** Puts texts before the first item of a list, as its other items are written. Throws if it cannot. */
@@ -109,9 +118,11 @@ export function prepend(text: string, list: List, added: readonly string[]): Spl
 
 function separatorBefore(text: string, list: List, first: Node): string {
   if (list.block === true) {
-    const line = /(\r?\n)?([ \t]*-[ \t]+)$/.exec(text.slice(0, first.start))
-    if (line?.[1] === undefined) throw new SyntaxError('the list is not written as one item a line')
-    return line[1] + (line[2] ?? '')
+    const dash = blanksBefore(text, first.start) - 1
+    const lineBreak = text[dash] === '-' ? lineBreakBefore(text, dash) : undefined
+    if (lineBreak === undefined || dash + 1 === first.start)
+      throw new SyntaxError('the list is not written as one item a line')
+    return text.slice(dash - lineBreak.length, first.start)
   }
   const lineBreak = lineBreakBefore(text.slice(list.start), first.start - list.start)
   return lineBreak === undefined ? ', ' : `,${lineBreak}`

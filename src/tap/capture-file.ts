@@ -1,4 +1,4 @@
-import { type Stats, closeSync, constants, openSync, statSync, write, writeSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, statSync, write, writeSync } from 'node:fs'
 // Imported, because each access to the global `performance` calls a getter.
 import { performance } from 'node:perf_hooks'
 import {
@@ -28,6 +28,8 @@ const CLOSE_TIMEOUT = 2000
 const CLOSE_CHECK = 100
 /** A second capture of the same name gets a number. */
 const MAX_NUMBER = 1000
+/** The permissions of the group and of others to read a file. */
+const READABLE_BY_OTHERS = 0o044
 
 export interface CaptureFileOptions {
   /** What is recorded (default stdio). */
@@ -263,12 +265,13 @@ export class CaptureFile {
   }
 }
 
-/** Opens a new file that only its owner can read. An existing file is kept: the new one gets a number. A pipe or a device is written to. */
+/**
+ * Opens a new file that only its owner can read. An existing file is kept: the new one gets a number. A pipe or a device
+ * is written to. Throws if another user owns or can read it.
+ */
 function open(path: string): { descriptor: number; path: string } {
-  const found = statOf(path)
-  if (found !== undefined && !found.isFile())
-    // Non-blocking: opening a pipe without a reader would block.
-    return { path, descriptor: openSync(path, constants.O_WRONLY | constants.O_NONBLOCK) }
+  const pipe = openPipe(path)
+  if (pipe !== undefined) return { path, descriptor: pipe }
   for (let number = 1; ; number++) {
     const name = number === 1 ? path : numbered(path, number)
     try {
@@ -280,8 +283,21 @@ function open(path: string): { descriptor: number; path: string } {
   }
 }
 
-function statOf(path: string): Stats | undefined {
-  return statSync(path, { throwIfNoEntry: false })
+/** Opens a pipe or a device; undefined if there is none. What is opened is checked: the path may be replaced at any time. */
+function openPipe(path: string): number | undefined {
+  if (statSync(path, { throwIfNoEntry: false })?.isFile() ?? true) return undefined
+  // Non-blocking: opening a pipe without a reader would block.
+  const descriptor = openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
+  const opened = fstatSync(descriptor)
+  // Such as /dev/null, or a terminal.
+  if (opened.isCharacterDevice()) return descriptor
+  const isOwn = opened.uid === (process.geteuid?.() ?? opened.uid)
+  if (!opened.isFile() && isOwn && (opened.mode & READABLE_BY_OTHERS) === 0) return descriptor
+  closeSync(descriptor)
+  if (opened.isFile()) return undefined
+  throw new Error(
+    `${path} belongs to another user or can be read by one, and a capture contains secrets; use a pipe of your own, made with mkfifo -m 600`,
+  )
 }
 
 /** `a/b.ndjson` becomes `a/b-2.ndjson`. */

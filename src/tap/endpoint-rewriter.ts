@@ -5,6 +5,8 @@ import { parseUrl } from '../runtime.js'
 const MAX_HELD = 16 * 1024
 /** The end of a line and an empty line. */
 const EVENT_END = /(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)/
+/** Characters of an end that may be there before the rest of it. */
+const END_LENGTH = 4
 const ABSOLUTE = /^(?:https?:)?\/\//i
 
 export interface Rewritten {
@@ -25,6 +27,8 @@ export class EndpointRewriter {
   #held: Buffer = Buffer.alloc(0)
   /** The position of the held bytes. */
   #position = 0
+  /** So many of the held bytes have no end of an event. */
+  #searched = 0
   #isDone = false
 
   /** Origins: of the server, and of the tap. */
@@ -40,11 +44,17 @@ export class EndpointRewriter {
     const ready: Buffer[] = []
     while (!this.#isDone) {
       // Latin-1 has one character for each byte.
-      const text = this.#held.toString('latin1', 0, MAX_HELD)
+      const text = this.#held.toString('latin1', this.#searched, MAX_HELD)
       const found = EVENT_END.exec(text)
-      if (found === null && this.#held.length < MAX_HELD) break
-      const end = found === null ? this.#held.length : found.index + found[0].length
-      ready.push(...this.#event(text.slice(0, end), this.#held.subarray(0, end), rewritten))
+      if (found === null && this.#held.length < MAX_HELD) {
+        this.#searched = Math.max(0, this.#held.length - END_LENGTH)
+        break
+      }
+      const end =
+        found === null ? this.#held.length : this.#searched + found.index + found[0].length
+      const event = this.#held.subarray(0, end)
+      ready.push(...this.#event(event.toString('latin1', 0, MAX_HELD), event, rewritten))
+      this.#searched = 0
       this.#held = this.#held.subarray(end)
       this.#position += end
     }
@@ -64,8 +74,8 @@ export class EndpointRewriter {
     // A comment may come first.
     this.#isDone = /^(?:data|event|id|retry)\b/m.test(text)
     const isEndpoint = /^event: ?endpoint$/m.test(text.replaceAll('\r', '\n'))
-    const data = /^data: ?(.*?)[ \t]*$/m.exec(text.replaceAll('\r', '\n'))
-    const url = data?.[1] ?? ''
+    const data = /^data: ?(.*)$/m.exec(text.replaceAll('\r', '\n'))
+    const url = (data?.[1] ?? '').trimEnd()
     if (!isEndpoint || data === null || !ABSOLUTE.test(url)) return [bytes]
     if (parseUrl(url, this.#server)?.origin !== this.#server) return [bytes]
     const start = data.index + data[0].indexOf(url)

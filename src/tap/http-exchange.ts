@@ -2,6 +2,7 @@ import {
   type Agent,
   type ClientRequest,
   type IncomingMessage,
+  type InformationEvent,
   type ServerResponse,
   request as httpRequest,
 } from 'node:http'
@@ -44,8 +45,11 @@ export interface TappedConnection {
   readonly agent: Agent
   /** Gets the connection to the server of each request. */
   readonly reached: (socket: Socket) => void
+  /** Called when a request has been read completely. */
+  readonly sent: () => void
 }
 
+const LEFT = 'the client has disconnected'
 const ignore = () => {}
 
 /** One HTTP request, forwarded to the server, and its response. Bytes are forwarded first and recorded second. */
@@ -54,6 +58,7 @@ export class TappedExchange {
   readonly #context: TapContext
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
+  #connection: TappedConnection | undefined
   #upstream: ClientRequest | undefined
   #isAborted = false
   #hasRequestEnded = false
@@ -89,27 +94,48 @@ export class TappedExchange {
     return this.#request.method === 'GET' && this.#response.headersSent
   }
 
+  /** Whether the request has been read completely. */
+  get isSent(): boolean {
+    return this.#hasRequestEnded
+  }
+
   /** Forwards the request. */
   start(connection: TappedConnection): void {
+    this.#connection = connection
     const { host, guard } = this.#context
-    const { rawHeaders, httpVersion, headers, url = '/' } = this.#request
+    const { rawHeaders, httpVersion, headers, method, url = '/' } = this.#request
     const absolute = url.startsWith('/') ? null : ABSOLUTE.exec(url)
     const refusal = guard.refusalOf(absolute?.[1] ?? headers.host, headers.origin)
     const { upgrade } = headers
     const isUpgrade = upgrade !== undefined && upgrade.toLowerCase() !== 'h2c'
     if (refusal !== undefined || isUpgrade) {
       this.#recordRequest(connection.id, undefined)
-      this.#request.on('data', ignore).on('end', () => this.#end('in'))
+      this.#discardBody()
       if (refusal !== undefined) this.#refuse(403, 'Forbidden', refusal)
       else this.#refuse(501, 'Not Implemented', `the tap cannot upgrade to ${upgrade ?? ''}`)
       return
     }
-    const { list, changes } = forwardedRequest(rawHeaders, host, httpVersion === '1.0')
+    const hasBody =
+      headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+    const isOld = httpVersion === '1.0'
+    const { list, changes } = forwardedRequest(rawHeaders, host, { isOld, hasBody, method })
     const path = absolute === null ? url : url.slice(absolute[0].length) || '/'
-    const upstream = this.#send(connection.agent, path, list)
-    upstream.on('socket', connection.reached)
     this.#recordRequest(connection.id, changes)
-    this.#forward(this.#request, upstream, 'in')
+    try {
+      const upstream = this.#send(connection, path, list)
+      this.#forward(this.#request, upstream, 'in')
+    } catch (error) {
+      // Node parses some heads that it refuses to send.
+      this.#discardBody()
+      const message = error instanceof Error ? error.message : String(error)
+      this.#event('error', { phase: 'request', message })
+      this.#refuse(502, 'Bad Gateway', `cannot forward this request: ${message}`)
+    }
+  }
+
+  /** Reads the body of a request that is not forwarded. */
+  #discardBody(): void {
+    this.#request.on('data', ignore).on('end', () => this.#end('in'))
   }
 
   /** Ends it because the tap ends. */
@@ -117,7 +143,7 @@ export class TappedExchange {
     if (!this.#hasResponseEnded) this.#abort('tap', 'the tap has ended')
   }
 
-  #send(agent: Agent, path: string, list: string[]): ClientRequest {
+  #send({ agent, reached }: TappedConnection, path: string, list: string[]): ClientRequest {
     const { isSecure, address } = this.#context
     const { method, headers } = this.#request
     const upstream = (isSecure ? httpsRequest : httpRequest)({
@@ -131,12 +157,16 @@ export class TappedExchange {
       maxHeaderSize: MAX_HEADERS,
     })
     this.#upstream = upstream
-    const hasBody =
-      headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
-    // Otherwise Node adds a transfer coding.
-    if (!hasBody) upstream.useChunkedEncodingByDefault = false
+    // By default Node drops headers after the 2000th.
+    upstream.maxHeadersCount = 0
+    upstream.on('socket', reached)
     upstream.on('error', (error) => this.#failed(error))
     upstream.on('response', (received) => this.#respond(received))
+    upstream.on('information', (information) => this.#inform(information))
+    upstream.on('upgrade', (received, socket) => {
+      socket.destroy()
+      this.#failed(new Error(`it responds with ${received.statusCode ?? 101}, without an Upgrade`))
+    })
     if (headers.expect !== undefined) {
       upstream.on('continue', () => this.#response.writeContinue())
       upstream.flushHeaders()
@@ -149,9 +179,11 @@ export class TappedExchange {
     const { method, httpVersion } = this.#request
     const response = this.#response
     if (this.#isAborted) return
-    // The client has ended its connection, and Node has closed this side of it: nothing can be sent any more.
+    // The client's connection is closed: nothing can be sent any more.
     if (!this.#request.socket.writable) return this.#disconnected()
-    const forwarded = forwardedResponse(rawHeaders, this.#context, httpVersion === '1.0')
+    const isOld = httpVersion === '1.0'
+    const hasTrailers = !isOld && status !== 204 && status !== 304
+    const forwarded = forwardedResponse(rawHeaders, this.#context, { isOld, hasTrailers })
     // Node adds nothing of its own.
     response.removeHeader('connection')
     const hasNoBody = status === 204 || status === 304 || method === 'HEAD'
@@ -180,6 +212,28 @@ export class TappedExchange {
     )
   }
 
+  /** An interim response, such as 103 Early Hints. */
+  #inform(information: InformationEvent): void {
+    const { statusCode: status, statusMessage: reason, headers, rawHeaders } = information
+    let isForwarded = !this.#isAborted && this.#request.httpVersion !== '1.0'
+    if (isForwarded)
+      try {
+        if (status === 102) this.#response.writeProcessing()
+        // Node requires a `link`.
+        else if (status === 103 && headers['link'] !== undefined)
+          this.#response.writeEarlyHints(headers as Record<string, string>) // no value is undefined
+        else isForwarded = false
+      } catch {
+        isForwarded = false
+      }
+    this.#event('information', {
+      status,
+      reason,
+      headers: new RecordedHeaders(rawHeaders),
+      isForwarded,
+    })
+  }
+
   /** Rewrites the `endpoint` event of HTTP+SSE; undefined if the response is not an unencoded event stream. */
   #rewriter({ headers }: IncomingMessage): EndpointRewriter | undefined {
     const { origin, local } = this.#context
@@ -205,6 +259,7 @@ export class TappedExchange {
     else this.#hasResponseEnded = true
     const { capture } = this.#context
     capture.httpRecord({ type: 'event', event: 'end', ns: capture.now, exchange: this.#id, dir })
+    if (dir === 'in') this.#connection?.sent()
   }
 
   #failed(error: Error): void {
@@ -234,17 +289,19 @@ export class TappedExchange {
   }
 
   #disconnected(): void {
-    this.#abort('client', 'the client has disconnected')
+    this.#abort('client', LEFT)
   }
 
   #abort(by: 'client' | 'server' | 'tap', message: string): void {
     if (this.#isAborted) return
     this.#isAborted = true
+    // Whatever ends it then: the client was the first to end its connection.
+    const isLeft = by !== 'client' && this.#request.socket.readableEnded
     this.#upstream?.destroy()
     this.#response.destroy()
     // Both bodies have ended: closing the connection aborts nothing.
     if (this.#hasRequestEnded && this.#hasResponseEnded) return
-    this.#event('aborted', { by, message })
+    this.#event('aborted', isLeft ? { by: 'client', message: LEFT } : { by, message })
   }
 
   #event(event: string, members: Readonly<Record<string, unknown>>): void {

@@ -10,6 +10,9 @@ interface HeaderChange {
   to: string | undefined
 }
 
+/** Methods of requests that have no body unless their headers say so, for Node. */
+const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT'])
+
 export interface EditedHeaders {
   /** Names and values in turn, as Node has them. */
   list: string[]
@@ -72,17 +75,20 @@ function change(
 
 /**
  * The headers of a request for the server: with its own Host, with what the client's version of HTTP implies for the
- * connection, and without an upgrade to HTTP/2, which clients may offer.
+ * connection, the length of a missing body where a method may have one, and without an upgrade to HTTP/2, which
+ * clients may offer.
  */
 export function forwardedRequest(
   headers: readonly string[],
   host: string,
-  isOld: boolean,
+  { isOld, hasBody, method }: { isOld: boolean; hasBody: boolean; method: string | undefined },
 ): EditedHeaders {
   let hasHost = false
   let hasConnection = false
+  const chunked = isChunked(headers)
   const result = edited(headers, (name, value) => {
     if (name === 'upgrade' || name === 'http2-settings') return undefined
+    if (name === 'trailer' && !chunked) return undefined
     if (name === 'connection') {
       const kept = withoutUpgrade(value)
       hasConnection ||= kept !== undefined
@@ -98,7 +104,19 @@ export function forwardedRequest(
   }
   if (!hasHost) add('Host', host)
   if (!hasConnection) add('Connection', isOld ? 'close' : 'keep-alive')
+  // Otherwise Node would make an empty body of chunks.
+  if (!hasBody && !BODILESS.has(method ?? '')) add('Content-Length', '0')
   return result
+}
+
+/** Trailers need chunks: Node refuses to send the header without them. */
+function isChunked(headers: readonly string[]): boolean {
+  return headers.some(
+    (text, i) =>
+      i % 2 === 0 &&
+      text.toLowerCase() === 'transfer-encoding' &&
+      /\bchunked\b/i.test(headers[i + 1] ?? ''),
+  )
 }
 
 function withoutUpgrade(value: string): string | undefined {
@@ -121,10 +139,12 @@ export interface EditedResponse extends EditedHeaders {
 export function forwardedResponse(
   headers: readonly string[],
   { origin, local }: { readonly origin: string; readonly local: string },
-  isOld: boolean,
+  { isOld, hasTrailers }: { isOld: boolean; hasTrailers: boolean },
 ): EditedResponse {
   let isDelimited = false
+  const keepsTrailer = hasTrailers && isChunked(headers)
   const { list, changes } = edited(headers, (name, value) => {
+    if (name === 'trailer' && !keepsTrailer) return undefined
     if (name === 'content-length') isDelimited = true
     if (name === 'transfer-encoding') {
       isDelimited = true

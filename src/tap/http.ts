@@ -104,6 +104,8 @@ export class HttpTap {
     const server = this.#server
     // By default Node drops headers after the 2000th.
     server.maxHeadersCount = 0
+    // By default it ends a connection as soon as the client does, without the response.
+    Object.assign(server, { httpAllowHalfOpen: true })
     const { capture, port } = this.#options
     server.on('connection', (socket: Socket) => this.#connected(socket))
     for (const event of ['request', 'checkContinue', 'checkExpectation'])
@@ -140,11 +142,19 @@ export class HttpTap {
     const id = ++this.#connectionCount
     const exchanges: TappedExchange[] = []
     let known: Socket | undefined
+    // A client that ends its connection, and waits for the response, is passed on as well: the server decides.
+    const passEnd = () => {
+      const [last, ...others] = exchanges
+      if (socket.readableEnded && others.length === 0 && last?.isSent === true) known?.end()
+    }
     const connection: Connection = {
       id,
       agent,
       exchanges,
+      sent: passEnd,
       reached: (upstream) => {
+        // After the request is written.
+        if (socket.readableEnded) setImmediate(passEnd)
         if (upstream === known) return
         known = upstream
         this.#follow(upstream, socket, connection)
@@ -156,6 +166,7 @@ export class HttpTap {
     }
     this.#connections.set(socket, connection)
     socket.setNoDelay(true)
+    socket.on('end', passEnd)
     socket.once('close', () => {
       this.#connections.delete(socket)
       agent.destroy()

@@ -165,9 +165,11 @@ describe('files', () => {
       },
       isError: false,
     })
-    expect(
-      (await one('list_directory', { path: '.' }, options, '2025-03-26'))?.content?.[0]?.text,
-    ).toBe('F a.txt\nD sub')
+    for (const revision of ['2024-11-05', '2025-03-26'])
+      expect(await one('list_directory', { path: '.' }, options, revision)).toEqual({
+        content: [{ type: 'text', text: 'F a.txt\nD sub' }],
+        isError: false,
+      })
   })
   it('are read at most eight at a time', async () => {
     let [running, most] = [0, 0]

@@ -74,6 +74,7 @@ describe('register_tool', () => {
       name: 'greet_formal',
       description: 'Formal greeting',
       inputSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] },
+      annotations: { readOnlyHint: true, destructiveHint: false, openWorldHint: false },
     })
   })
   it('and unregister_tool send notifications/tools/list_changed', async () => {

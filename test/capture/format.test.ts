@@ -34,6 +34,30 @@ describe('a capture', () => {
     expect(chunkRecord('in', 1, 0, Uint8Array.of(0xff))).toMatchObject({ base64: '/w==' })
   })
 
+  it('has large chunks in parts of at most 64 KiB', () => {
+    const bytes = Buffer.from('\n'.repeat(100_000) + 'é'.repeat(100_000) + '\n')
+    const invalid = Buffer.concat([bytes, Buffer.from([0xff])])
+    for (const [content, exchange] of [
+      [bytes, undefined],
+      [invalid, 3],
+    ] as const) {
+      const chunk = chunkRecord('out', 7, 5, content)
+      const record = exchange === undefined ? chunk : { ...chunk, exchange }
+      const parts = new CaptureReader().push(Buffer.from(encodeRecord(record)))
+      let offset = 5
+      const contents = parts.map((part) => {
+        if (part.type !== 'chunk') throw new Error(`it is a record of type ${part.type}`)
+        expect(part).toMatchObject({ dir: 'out', ns: 7, offset })
+        expect(part.exchange).toBe(exchange)
+        const own = bytesOf(part)
+        expect(own.length).toBeLessThanOrEqual(64 * 1024)
+        offset += own.length
+        return own
+      })
+      expect(Buffer.concat(contents).equals(content)).toBe(true)
+    }
+  })
+
   it('is readable after a crash at any byte', () => {
     const records: CaptureRecord[] = [
       HEADER,

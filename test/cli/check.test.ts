@@ -73,6 +73,12 @@ it('ccmcp check rejects what is no capture', async () => {
   expect(code).toBe(2)
 })
 
+it('ccmcp check rejects a directory', async () => {
+  const { code, stdout, stderr } = await cli(['check', folder])
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toContain(`Cannot read ${folder}: it is a directory; name a capture in it`)
+})
+
 it('ccmcp check of a capture prints SARIF with the line of the chunk', async () => {
   writeCapture(`${PONG}hello\n`)
   const { stdout, code } = await cli(['check', file, '--format', 'sarif'])

@@ -113,6 +113,22 @@ describe('the servers', () => {
     )
     expect(stdout).toContain('belongs to the server itself')
   })
+  it('protects the tokens of ccmcp login from the file tools, with options and without', async () => {
+    const tokens = join(folder, 'ccmcp', 'tokens.json')
+    mkdirSync(join(folder, 'ccmcp'))
+    writeFileSync(tokens, 'secret')
+    const calls = lines(
+      ...HANDSHAKE,
+      call(1, 'read_file', { path: tokens }),
+      call(2, 'write_file', { path: tokens, content: '' }),
+    )
+    const env = { XDG_CONFIG_HOME: folder, APPDATA: folder }
+    for (const args of [['--root', folder], []]) {
+      const { stdout } = await cli(args, calls, { env, cwd: folder })
+      expect(stdout.match(/belongs to the server itself.*"isError":true/g)).toHaveLength(2)
+    }
+    expect(readFileSync(tokens, 'utf8')).toBe('secret')
+  })
   it('protects its captures, which contain tokens, from the file tools', async () => {
     for (const path of ['own.ndjson', 'own-2.ndjson']) {
       const { stdout } = await ccmcp(

@@ -136,6 +136,29 @@ describe('ccmcp view', () => {
     expect(code).toBe(2)
   })
 
+  it('ends when its reader does', async () => {
+    const pings = Array.from({ length: 20_000 }, (_, id): [Direction, string] => [
+      'in',
+      JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' }),
+    ])
+    writeFileSync(file, [captureHeader(START, 'x'), ...lines(...pings)].map(encodeRecord).join(''))
+    const { stdout, stderr } = spawnSync(
+      'sh',
+      [
+        '-c',
+        '("$@"; echo "exit code $?" >&2) | head -1',
+        'sh',
+        process.execPath,
+        CLI,
+        'view',
+        file,
+      ],
+      { encoding: 'utf8' },
+    )
+    expect(stdout).toBe(`${file}\n`)
+    expect(stderr).toBe('exit code 0\n')
+  })
+
   it('follows a capture until the server has exited', async () => {
     writeCapture(SESSION.slice(0, 1))
     const child = new Child(process.execPath, [CLI, 'view', '-f', file], { env: environment() })

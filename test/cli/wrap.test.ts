@@ -1,4 +1,12 @@
-import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
@@ -234,4 +242,53 @@ it('has its options in docs/tap.md', () => {
       const shown = 'value' in option ? ` ${String(option.value)}` : ''
       expect(page).toContain(`\n- \`--${name}${shown}\`: ${option.description}\n`)
     }
+})
+
+it('refuses a configuration that is read-only', async () => {
+  const path = write(join(project, '.mcp.json'), { mcpServers: { a: { command: 'x', args: [] } } })
+  const before = read(path)
+  chmodSync(path, 0o444)
+  const { code, stderr } = await run('wrap', 'a', '--host', 'claude-code')
+  expect(code).toBe(1)
+  expect(stderr).toContain(`${path}: it is read-only`)
+  expect(read(path)).toBe(before)
+})
+
+it('names both hosts that "claude" may mean, and each file once', async () => {
+  expect((await run('wrap', 'a', '--host', 'claude')).stderr).toContain(
+    'Unknown host "claude"; did you mean claude-code or claude-desktop?',
+  )
+  const { stderr } = await run('wrap', 'a', '--host', 'claude-code')
+  const paths =
+    /: (.*)/
+      .exec(stderr.split('claude-code')[1] ?? '')?.[1]
+      ?.trim()
+      .split(', ') ?? []
+  expect(paths).toHaveLength(2)
+  expect(new Set(paths).size).toBe(2)
+})
+
+it('shows names, paths and the diff of a hostile project without their control characters', async () => {
+  const name = 'a\u001b]0;owned\u0007\u009b31m\u202e\nfine: wrapped in /etc/hosts'
+  const path = write(
+    join(project, '.mcp.json'),
+    JSON.stringify({ mcpServers: { [name]: { command: 'x', args: ['\u001b[2J'] } } })
+      // As it is, not escaped: JSON allows it.
+      .replaceAll('\\u001b', '\u009b'),
+  )
+  for (const args of [
+    ['wrap', '--all', '--dry-run'],
+    ['wrap', 'other'],
+    ['wrap', '--all'],
+    ['wrap', '--all'],
+    ['unwrap', '--all'],
+  ]) {
+    const { stdout, stderr } = await run(...args, '--host', 'claude-code')
+    expect(stdout + stderr, args.join(' ')).not.toMatch(
+      // oxlint-disable-next-line no-control-regex -- these must not be there
+      /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]|^fine/mu,
+    )
+    expect(stdout + stderr).toContain('\\nfine: wrapped')
+  }
+  expect(read(path)).toContain('\u009b')
 })

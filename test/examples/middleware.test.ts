@@ -99,6 +99,47 @@ describe.each(revisions.map(({ id }) => id))('%s', (revision) => {
   })
 })
 
+describe('rate limiting', () => {
+  /** Sends a request of a caller, with a client name of its choice; true if it is served. */
+  const caller = (perMinute: number, now: () => number) => {
+    const limit = rateLimit(perMinute, now)
+    return (id: string | undefined, name: string) => {
+      const call = { client: { principal: id === undefined ? undefined : { id }, info: { name } } }
+      try {
+        void limit(call as never, () => ({})) // what the example reads of a call
+        return true
+      } catch {
+        return false
+      }
+    }
+  }
+
+  it('counts by principal, whatever name the client chooses', () => {
+    const request = caller(1, () => 0)
+    const served = Array.from({ length: 20_000 }, (_, index) => request(undefined, `name ${index}`))
+    expect(served.filter(Boolean)).toHaveLength(1)
+    expect([request('alice', 'one'), request('bob', 'one'), request('alice', 'two')]).toEqual([
+      true,
+      true,
+      false,
+    ])
+  })
+
+  it('forgets callers whose minute has ended, and those that began first beyond 10,000', () => {
+    let time = 0
+    const request = caller(1, () => time)
+    expect(request('first', '')).toBe(true)
+    time = 1
+    for (let index = 1; index < 10_000; index++) request(`caller ${index}`, '')
+    expect(request('first', '')).toBe(false)
+    request('caller 10000', '')
+    expect(request('first', '')).toBe(true)
+    expect(request('caller 2', '')).toBe(false)
+    time = 60_001
+    expect(request('caller 2', '')).toBe(true)
+  })
+})
+
 describe('authorization', () => {
   const call = async (principal?: Principal) => {
     const server = serverWith(authorization({ small: 'tools:small' }))

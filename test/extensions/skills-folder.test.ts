@@ -183,6 +183,19 @@ describe('a folder that is not valid', () => {
       /the skill "pdf" of another folder would enclose it/,
     )
   })
+
+  it('with a skill whose name begins with that of another folder is served', async () => {
+    const folder = ['pdf', 'pdf-forms'].map((name) =>
+      folderWith({ [`${name}/SKILL.md`]: skillText(name) }),
+    )
+    const server = createServer({ name: 's', version: '1', extensions: [skills({ folder })] })
+    const client = await connect(memory(server), { extensions: [clientSkills()] })
+    expect((await client.skills()).map(({ uri }) => uri)).toEqual([
+      'skill://pdf-forms/SKILL.md',
+      'skill://pdf/SKILL.md',
+    ])
+    await client.close()
+  })
 })
 
 describe('the limits of a skill', () => {

@@ -169,6 +169,11 @@ describe.each(IDS)('skills of a folder, in %s', (revision) => {
     expect(await children(client, 'skill://acme')).toEqual([
       { uri: 'skill://acme/billing', name: 'billing', mimeType: 'inode/directory' },
     ])
+    // A prefix of a name is no directory.
+    for (const uri of ['skill://pd', 'skill://acm', 'skill://acme/bill', 'skill://pdf/ref'])
+      expect(await failure(client.request('resources/directory/read', { uri })), uri).toMatchObject(
+        { code: -32602 },
+      )
   })
 
   it('answer −32602 to skills/get of anything else', async () => {

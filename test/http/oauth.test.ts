@@ -97,6 +97,16 @@ describe('a token without kid', () => {
     expect(await verify(await sign(foreign, { sub: 'alice' }))).toBeUndefined()
   })
 
+  it('is verified with at most 16 keys', async () => {
+    const added: CryptoKey[] = []
+    for (let count = 0; count < 17; count++) added.push(await addKey())
+    const { verify } = auth()
+    const verified = await Promise.all(
+      added.map(async (key) => (await verify(await sign(key, { sub: 'alice' }))) !== undefined),
+    )
+    expect(verified).toEqual([...Array.from({ length: 16 }, () => true), false])
+  })
+
   it('is not verified with a key for another use', async () => {
     await addKey()
     await addKey()

@@ -1,7 +1,17 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import {
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, it, onTestFinished, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { CaptureReader, type CaptureRecord } from '../../src/capture/format.js'
 import { CaptureFile } from '../../src/tap/capture-file.js'
 
@@ -107,4 +117,76 @@ it.each([
   const total = Number(Object.entries(dropped.at(-1) ?? {}).find(([name]) => name === kind)?.[1])
   expect(total).toBeGreaterThanOrEqual(kind === 'in' ? 18 * MEGABYTE : 18)
   expect(records().filter((record) => 'exchange' in record).length).toBeLessThanOrEqual(32)
+})
+
+it('writes what waits when the process exits', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ccmcp-capture-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const path = join(folder, 'x.ndjson')
+  const program = `
+    import { CaptureFile } from ${JSON.stringify(new URL('../../dist/capture-file.js', import.meta.url).href)}
+    const capture = new CaptureFile(${JSON.stringify(path)}, { maxBytes: 1e9, failed() {} })
+    for (let count = 0; count < 10; count++) capture.bytes('in', Buffer.alloc(1e6, 'x'))
+    process.exit()
+  `
+  // A file of at most 32 MiB: a program that does not stop writing fails, and fills no disk.
+  const limited = 'ulimit -f 65536; exec "$@"'
+  const { status } = spawnSync(
+    'sh',
+    ['-c', limited, 'sh', process.execPath, '--input-type=module', '-e', program],
+    { stdio: 'ignore', timeout: 60_000 },
+  )
+  expect(status).toBe(0)
+  const reader = new CaptureReader()
+  const records = [...reader.push(readFileSync(path)), ...reader.end()]
+  expect(reader.unreadable).toBe(0)
+  const chunks = records.filter((record) => record.type === 'chunk')
+  expect(chunks.reduce((sum, { text = '' }) => sum + text.length, 0)).toBe(1e7)
+})
+
+describe('a pipe', () => {
+  const at = (mode: string) => {
+    const folder = mkdtempSync(join(tmpdir(), 'ccmcp-capture-'))
+    const path = join(folder, 'pipe')
+    execFileSync('mkfifo', ['-m', mode, path])
+    // Opening it for writing fails without a reader.
+    const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
+    onTestFinished(() => {
+      closeSync(reader)
+      rmSync(folder, { recursive: true, force: true })
+    })
+    return { path, reader }
+  }
+  const openAt = async (path: string) => {
+    const failed = vi.fn<(error: Error) => void>()
+    const capture = new CaptureFile(path, { maxBytes: 1e6, failed })
+    capture.event('exit')
+    await capture.close()
+    return failed.mock.calls.map(([{ message }]) => message)
+  }
+
+  it('that only its owner can read is written to', async () => {
+    const { path, reader } = at('600')
+    expect(await openAt(path)).toEqual([])
+    const bytes = Buffer.alloc(10_000)
+    expect(bytes.toString('utf8', 0, readSync(reader, bytes))).toContain('"event":"exit"')
+  })
+
+  it.each(['640', '604', '644', '666'])('of mode %s is refused', async (mode) => {
+    const { path, reader } = at(mode)
+    expect(await openAt(path)).toEqual([expect.stringContaining('mkfifo -m 600')])
+    // Its writers are gone: nothing was written.
+    expect(readSync(reader, Buffer.alloc(10))).toBe(0)
+  })
+
+  it('of another user is refused', async () => {
+    const { path } = at('600')
+    vi.spyOn(process, 'geteuid').mockReturnValue(statSync(path).uid + 1)
+    onTestFinished(() => void vi.restoreAllMocks())
+    expect(await openAt(path)).toEqual([expect.stringContaining('belongs to another user')])
+  })
+
+  it('is no matter if it is a device', async () => {
+    expect(await openAt('/dev/null')).toEqual([])
+  })
 })

@@ -146,7 +146,16 @@ describe('sessions through the HTTP tap', () => {
     const { port } = await listening({ tls })
     const trusting = await tapOf(`https://localhost:${port}/mcp`, { ca: file('cert.pem') })
     await use(trusting.tap.url, '2025-11-25')
-    expect((await trusting.events('connect'))[0]).toMatchObject({ tls: 'TLSv1.3' })
+    expect((await trusting.events('connect'))[0]).toEqual({
+      type: 'event',
+      event: 'connect',
+      ns: expect.any(Number) as number,
+      connection: 1,
+      address: expect.stringMatching(/^(?:127\.0\.0\.1|::1)$/) as string,
+      port,
+      tls: 'TLSv1.3',
+      cipher: expect.stringMatching(/^TLS_/) as string,
+    })
     const distrusting = await tapOf(`https://localhost:${port}/mcp`)
     const response = await fetch(distrusting.tap.url, { method: 'POST', body: '{}' })
     expect(response.status).toBe(502)

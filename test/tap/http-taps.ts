@@ -95,8 +95,9 @@ export class ByteServer {
     })
   }
 
-  static async listen(): Promise<ByteServer> {
-    const server = createServer({ noDelay: true })
+  /** `allowHalfOpen`: a client that has ended its connection still gets what is written. */
+  static async listen({ allowHalfOpen = false } = {}): Promise<ByteServer> {
+    const server = createServer({ noDelay: true, allowHalfOpen })
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const made = new ByteServer(server)

@@ -6,8 +6,8 @@ import { ByteServer, ByteSocket, tapOf } from './http-taps.js'
 
 /* The HTTP tap between raw sockets: what exactly is forwarded and recorded. */
 
-async function connected() {
-  const server = await ByteServer.listen()
+async function connected(options: { allowHalfOpen?: boolean } = {}) {
+  const server = await ByteServer.listen(options)
   const tap = await tapOf(server.url)
   const client = await ByteSocket.open(tap.port)
   return { server, tap, client }
@@ -75,6 +75,106 @@ describe('the HTTP tap', () => {
     await client.until(ends('1\r\nz\r\n0\r\nX-T: 1\r\n\r\n'))
     expect((await tap.body(1, 'in')).toString()).toBe('abcd')
     expect((await tap.body(1, 'out')).toString()).toBe('xyz')
+  })
+
+  it('adds the length of a missing body, and records it', async () => {
+    const { server, tap, client } = await connected()
+    client.write('POST /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    const peer = await server.connection()
+    expect(await peer.until(ends('\r\n\r\n'))).toMatch(/Content-Length: 0\r\n\r\n$/)
+    peer.write('HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n')
+    await client.until(ends('\r\n\r\n'))
+    const [request] = await tap.events('request')
+    expect(request?.['changes']).toContainEqual({ name: 'Content-Length', to: '0' })
+  })
+
+  it('leaves out Trailer where there are no chunks, and records it', async () => {
+    const { server, tap, client } = await connected()
+    const head = 'POST /mcp HTTP/1.1\r\nHost: localhost\r\nTrailer: X-T\r\n'
+    client.write(`${head}Content-Length: 2\r\n\r\n{}`)
+    const peer = await server.connection()
+    expect(await peer.until(ends('\r\n\r\n{}'))).not.toContain('Trailer')
+    peer.write('HTTP/1.1 200 OK\r\nTrailer: X-T\r\nContent-Length: 2\r\n\r\n{}')
+    await client.until(ends('200 OK\r\nContent-Length: 2\r\n\r\n{}'))
+    const change = { name: 'Trailer', from: 'X-T' }
+    for (const { changes } of await tap.events('request', 'response'))
+      expect(changes).toContainEqual(change)
+  })
+
+  it('leaves out Trailer of a response without a body', async () => {
+    const { server, client } = await connected()
+    client.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    const peer = await server.connection()
+    await peer.until(ends('\r\n\r\n'))
+    peer.write('HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n')
+    expect(await client.until(ends('\r\n\r\n'))).toMatch(/^HTTP\/1\.1 304 Not Modified\r\n/)
+  })
+
+  it('answers 502 if Node refuses to send a request, and serves the next one', async () => {
+    const server = await ByteServer.listen()
+    let refuses = true
+    const tap = await tapOf(server.url, {
+      prepare: (agent) => {
+        if (refuses)
+          Object.assign(agent, {
+            addRequest: () => {
+              throw new Error('this head is not valid')
+            },
+          })
+        refuses = false
+      },
+    })
+    const client = await ByteSocket.open(tap.port)
+    client.write('POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}')
+    expect(await client.ended()).toMatch(
+      /^HTTP\/1\.1 502 .*cannot forward this request: this head is not valid/s,
+    )
+    const next = await ByteSocket.open(tap.port)
+    next.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    const peer = await server.connection()
+    await peer.until(ends('\r\n\r\n'))
+    peer.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+    await next.until(ends('ok'))
+    expect(await tap.events('error')).toMatchObject([{ exchange: 1, phase: 'request' }])
+  })
+
+  it('forwards any number of headers of a response', async () => {
+    const { server, client } = await connected()
+    client.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    const peer = await server.connection()
+    await peer.until(ends('\r\n\r\n'))
+    const headers = Array.from({ length: 2500 }, (_, index) => `X-${index}: 1\r\n`).join('')
+    const response = `HTTP/1.1 200 OK\r\n${headers}Content-Length: 2\r\n\r\n{}`
+    peer.write(response)
+    expect(await client.until(ends('{}'))).toBe(response)
+  })
+
+  it('answers 502 to a server that switches protocols unasked', async () => {
+    const { server, tap, client } = await connected()
+    client.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    const peer = await server.connection()
+    await peer.until(ends('\r\n\r\n'))
+    peer.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n')
+    expect(await client.ended()).toMatch(/^HTTP\/1\.1 502 .*responds with 101/s)
+    expect(await tap.events('error')).toMatchObject([{ exchange: 1, phase: 'response' }])
+  })
+
+  it('forwards and records interim responses', async () => {
+    const { server, tap, client } = await connected()
+    client.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    const peer = await server.connection()
+    await peer.until(ends('\r\n\r\n'))
+    const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload; as=style\r\n\r\n'
+    const final = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}'
+    peer.write(
+      `HTTP/1.1 102 Processing\r\n\r\n${hints}HTTP/1.1 103 Early Hints\r\nX: 1\r\n\r\n${final}`,
+    )
+    expect(await client.until(ends('{}'))).toBe(`HTTP/1.1 102 Processing\r\n\r\n${hints}${final}`)
+    expect(await tap.events('information')).toMatchObject([
+      { exchange: 1, status: 102, isForwarded: true },
+      { status: 103, headers: [['Link', expect.any(String)]], isForwarded: true },
+      { status: 103, headers: [['X', '1']], isForwarded: false },
+    ])
   })
 
   it('sends heads on their own if the body is late', async () => {
@@ -151,15 +251,38 @@ describe('the HTTP tap', () => {
     expect(await tap.events('aborted')).toMatchObject([{ exchange: 1, by: 'client' }])
   })
 
-  it('records no response for a client that has ended its connection', async () => {
-    const { server, tap, client } = await connected()
-    client.write('DELETE /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  it('passes on that a client has ended its connection, and the response that follows', async () => {
+    const { server, tap, client } = await connected({ allowHalfOpen: true })
+    client.socket.end('POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}')
+    const peer = await server.connection()
+    await peer.ended()
+    expect(peer.text).toMatch(/\r\n\r\n\{\}$/)
+    peer.socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+    expect(await client.ended()).toBe('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+    expect(await tap.events('aborted')).toEqual([])
+  })
+
+  it('passes on the end of pipelined requests after the last one', async () => {
+    const { server, tap, client } = await connected({ allowHalfOpen: true })
+    const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
+    client.socket.end(request('/1') + request('/2'))
     const peer = await server.connection()
     await peer.until(ends('\r\n\r\n'))
-    // The end of the connection and the response arrive together.
-    client.socket.end(() => peer.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'))
+    peer.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1')
     await peer.ended()
-    expect(client.text).toBe('')
+    expect(peer.text.match(/GET \/\d/g)).toEqual(['GET /1', 'GET /2'])
+    peer.socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n2')
+    const responses = (await client.ended()).split('Content-Length: 1\r\n\r\n').slice(1)
+    expect(responses).toEqual(['1HTTP/1.1 200 OK\r\n', '2'])
+    expect(await tap.events('aborted')).toEqual([])
+  })
+
+  it('records a server that ends after its client as the end of the client', async () => {
+    const { server, tap, client } = await connected()
+    client.socket.end('DELETE /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    const peer = await server.connection()
+    await peer.ended()
+    expect(await client.ended()).toBe('')
     expect(await tap.events('aborted')).toMatchObject([{ exchange: 1, by: 'client' }])
     expect(await tap.events('response')).toEqual([])
   })

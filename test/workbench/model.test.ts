@@ -182,6 +182,17 @@ describe('a capture of HTTP', () => {
   })
 })
 
+it('a body that looks like headers is shown at once, however many there are', async () => {
+  const body = 'Name: value\r\n'.repeat(10_000)
+  const capture = new CaptureBuilder()
+    .event('listen', { url: 'http://127.0.0.1:2/mcp', target: 'http://127.0.0.1:1/mcp' })
+    .exchange(['POST', '/mcp', {}, '{}'], [200, 'OK', {}, body])
+  const { service } = await read(fileOf(capture.toString()))
+  for (const { index, kind } of service.rows(0, 10)) if (kind !== 'http') await service.frame(index)
+  const last = service.rows(0, 10).findLast(({ dir }) => dir === 'out')
+  expect(decoder.decode((await service.frame(last?.index ?? -1))?.bytes)).toBe(body)
+})
+
 describe('a capture that cannot be read', () => {
   it('says why', async () => {
     const { state } = await read(fileOf('{"type":"other"}\n'))

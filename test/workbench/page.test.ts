@@ -395,6 +395,22 @@ describe.skipIf(chromiumPath === undefined)('the page', () => {
     },
   )
 
+  it('draws the timeline again when the theme changes', async () => {
+    const page = await place.show(sampleCapture().toString(), '', { colorScheme: 'light' })
+    const drawing = () =>
+      page
+        .locator('.timeline canvas')
+        .evaluate((canvas) => (canvas as HTMLCanvasElement).toDataURL())
+    const button = page.getByRole('button', { name: / theme$/ })
+    await button.click()
+    await button.click()
+    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
+    await expect.poll(() => background()).toBe('rgb(20, 22, 26)')
+    const switched = await drawing()
+    await page.reload()
+    await expect.poll(() => drawing()).toBe(switched)
+  })
+
   it.each([420, 900, 1440])('fits into %i pixels', async (width) => {
     const page = await place.show(sampleCapture().toString(), '&row=3', {
       viewport: { width, height: 800 },

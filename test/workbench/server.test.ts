@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { appendFileSync } from 'node:fs'
 import { type IncomingHttpHeaders, type RequestOptions, request } from 'node:http'
+import { type Socket, connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { contentSecurityPolicy } from '../../src/workbench/server/page-server.js'
 import { Workplace, html } from './open-page.js'
 import { sampleCapture } from './sample.js'
@@ -190,6 +192,34 @@ describe('the server of the page', () => {
       follow: true,
     })
     expect((await get(`${origin}/api/bytes?id=1`, { headers })).status).toBe(410)
+  })
+
+  it('closes the oldest connections that have not shown the token, beyond 32', async () => {
+    const { port, host, headers } = await started()
+    const open = async () => {
+      const socket = connect(port, '127.0.0.1').on('error', () => {})
+      onTestFinished(() => void socket.destroy())
+      await once(socket, 'connect')
+      return socket
+    }
+    const page = await open()
+    const ask = async () => {
+      const { Authorization } = headers
+      page.write(
+        `HEAD /api/capture HTTP/1.1\r\nHost: ${host}\r\nAuthorization: ${Authorization}\r\n\r\n`,
+      )
+      const [answer] = (await once(page, 'data')) as [Buffer]
+      return answer.toString()
+    }
+    expect(await ask()).toMatch(/^HTTP\/1\.1 200/)
+    const idle: Socket[] = []
+    for (let count = 0; count < 40; count++) idle.push(await open())
+    // 31 of 40 are left beside that of the page.
+    for (const socket of idle.slice(0, 9)) if (!socket.closed) await once(socket, 'close')
+    const late = await get(`http://${host}/api/capture`, { headers })
+    expect(late.status).toBe(200)
+    expect(idle.slice(10).every((socket) => !socket.closed)).toBe(true)
+    expect(await ask()).toMatch(/^HTTP\/1\.1 200/)
   })
 
   it('ends open requests when it is closed', async () => {

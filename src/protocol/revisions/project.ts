@@ -133,9 +133,9 @@ export function projectCallResult(revision: Revision, result: CallToolResult): C
     return structuredContent === undefined
       ? { ...rest, content }
       : { ...rest, content, structuredContent }
-  const text = JSON.stringify(structuredContent)
-  if (!content.some((block) => block.type === 'text' && block.text === text))
-    content.push({ type: 'text', text })
+  // The text of a result says what its structured content says: the author's own, or its JSON.
+  if (!result.content.some(({ type }) => type === 'text'))
+    content.push({ type: 'text', text: JSON.stringify(structuredContent) })
   return { ...rest, content }
 }
 

@@ -103,7 +103,7 @@ function treeOfBytes(bytes: Uint8Array, row: RowSummary): Tree | undefined {
   const text = jsonText(bytes, row)
   if (text === undefined) return undefined
   // A byte order mark has three bytes; headers (Content-Length) precede the body.
-  const [skipped] = /^(?:\uFEFF|(?:[\w-]+[ \t]*:[^\n]*\r?\n)+\r?\n)/.exec(text) ?? ['']
+  const [skipped] = /^(?:\uFEFF|(?:[\w-]+[ \t]*:[^\n]*\n)+\r?\n)/.exec(text) ?? ['']
   return treeOf(text.slice(skipped.length), new TextEncoder().encode(skipped).length)
 }
 

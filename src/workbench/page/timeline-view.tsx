@@ -38,10 +38,11 @@ export function TimelineView() {
     return () => observer.disconnect()
   }, [])
   useTimeline(width)
+  // Read here, so that a change of the theme draws it again: what effects read is not noticed.
+  void colors.value
   useEffect(() => {
     if (canvas.current !== null && timeline.value !== undefined && width > NAMES)
       draw(canvas.current, timeline.value, width, height, lanes)
-    void colors.value
   })
   const scale = (width - NAMES) / Math.max(1, duration())
   const zoom = (factor: number, at = width / 2) => {

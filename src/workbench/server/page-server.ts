@@ -1,7 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { readSync } from 'node:fs'
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ServedCapture } from './served-capture.js'
 
@@ -11,11 +11,12 @@ import type { ServedCapture } from './served-capture.js'
  * URL: browsers do not send it, neither to servers nor to other pages.
  */
 
-/** A page has a few connections; more are refused. */
+/** A page has a few connections. Beyond this number, the oldest one that has not shown the token is closed. */
 const MAX_CONNECTIONS = 32
 const MAX_HEADER_BYTES = 8 * 1024
-/** Milliseconds for the head of a request. */
+/** Milliseconds for the head of a request, and between checks of that. */
 const HEAD_TIMEOUT = 10_000
+const TIMEOUT_CHECK = 1000
 /** Maximum milliseconds that a request waits for news, and the milliseconds between checks of the file. */
 const LONG_POLL_TIMEOUT = 20_000
 const POLL = 100
@@ -45,16 +46,23 @@ export class PageServer {
   readonly #token = randomBytes(32).toString('base64url')
   readonly #server: Server
   readonly #closed = new AbortController()
+  /** Connections that have not shown the token, the oldest first, and those that have. Any local user can connect. */
+  readonly #strangers = new Set<Socket>()
+  readonly #trusted = new Set<Socket>()
 
   constructor({ html, capture, follow }: PageServerOptions) {
     this.#html = new TextEncoder().encode(html)
     this.#policy = contentSecurityPolicy(html)
     this.#capture = capture
     this.#follow = follow
-    this.#server = createServer({ maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
+    const options = {
+      maxHeaderSize: MAX_HEADER_BYTES,
+      connectionsCheckingInterval: TIMEOUT_CHECK,
+    }
+    this.#server = createServer(options, (request, response) => {
       this.#serve(request, response).catch(() => response.destroy())
     })
-    this.#server.maxConnections = MAX_CONNECTIONS
+    this.#server.on('connection', (socket: Socket) => this.#connected(socket))
     this.#server.headersTimeout = HEAD_TIMEOUT
     this.#server.requestTimeout = HEAD_TIMEOUT
   }
@@ -81,6 +89,18 @@ export class PageServer {
     return (this.#server.address() as AddressInfo).port // it listens on a port
   }
 
+  #connected(socket: Socket): void {
+    this.#strangers.add(socket)
+    socket.once('close', () => {
+      this.#strangers.delete(socket)
+      this.#trusted.delete(socket)
+    })
+    if (this.#strangers.size + this.#trusted.size <= MAX_CONNECTIONS) return
+    const [oldest = socket] = this.#strangers
+    this.#strangers.delete(oldest)
+    oldest.destroy()
+  }
+
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value)
     response.setHeader('Content-Security-Policy', this.#policy)
@@ -96,6 +116,7 @@ export class PageServer {
     const isApi = pathname === '/api/capture' || pathname === '/api/bytes'
     if (!isApi) return refuse(response, 404, 'There is no such page')
     if (!this.#hasToken(request)) return refuse(response, 401, 'The token is missing or wrong')
+    if (this.#strangers.delete(request.socket)) this.#trusted.add(request.socket)
     if (pathname === '/api/bytes') return await this.#bytes(request, response, searchParams)
     return await this.#state(response, searchParams)
   }
