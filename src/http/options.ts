@@ -9,7 +9,7 @@ import type { LogStream, Logger, ProcessLogLevel } from '../transports/stdio-log
 export interface HttpLimits {
   /** Maximum bytes of a request body; beyond it, 413 (default 4 MiB). */
   bodyBytes?: number
-  /** Maximum total bytes of incomplete request bodies; beyond it, 503 (default 64 MiB). */
+  /** Maximum total bytes of incomplete request bodies, of which one principal has at most half; beyond it, 503 (default 64 MiB). */
   incompleteBodyBytes?: number
   /** Maximum nesting depth of a message (default 512). */
   depth?: number

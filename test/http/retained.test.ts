@@ -8,7 +8,16 @@ import {
   listen,
   tokens,
 } from '../../src/http.js'
-import { InitializedSession, POST, statelessRequest, message, open, send } from './caller.js'
+import {
+  InitializedSession,
+  POST,
+  begin,
+  message,
+  open,
+  send,
+  statelessRequest,
+  withHeaders,
+} from './caller.js'
 
 /* What clients can make a server keep is limited in bytes. */
 
@@ -16,7 +25,8 @@ const NEWEST = '2025-11-25'
 const KEY = { ada: 'ada-0123456789abcdef', bob: 'bob-0123456789abcdef' }
 const bearer = (name: keyof typeof KEY) => ({ authorization: `Bearer ${KEY[name]}` })
 const auth = tokens(Object.entries(KEY).map(([id, token]) => ({ token, id, scopes: [] })))
-const until = (condition: () => void) => vi.waitFor(condition, { timeout: 60_000, interval: 5 })
+const until = (condition: () => void | Promise<void>) =>
+  vi.waitFor(condition, { timeout: 60_000, interval: 5 })
 
 const started: Listening[] = []
 afterEach(async () => {
@@ -224,6 +234,39 @@ describe('subscriptions', () => {
     const third = await listening3()
     await third.has('acknowledged')
     third.disconnect()
+  })
+})
+
+describe('incomplete bodies', () => {
+  it('of one principal leave half of the memory to others', async () => {
+    const limits = { bodyBytes: 100_000, incompleteBodyBytes: 500_000 }
+    const { url, listening } = await start({ auth, limits })
+    const stalled = Array.from({ length: 8 }, () => {
+      const { request, response } = begin(url, {
+        headers: { ...POST, ...bearer('ada'), 'content-length': 90_000 },
+      })
+      response.catch(() => {})
+      request.on('error', () => {}).write('x'.repeat(89_000))
+      return request
+    })
+    const status = async (name: keyof typeof KEY) => {
+      const who = statelessRequest('tools/call', { name: 'who', arguments: {} })
+      const body = `${String(who.body)}${' '.repeat(80_000)}`
+      return (await send(url, { ...withHeaders(who, bearer(name)), body })).status
+    }
+    await until(async () => expect(await status('ada')).toBe(503))
+    expect(await status('bob')).toBe(200)
+    for (const request of stalled) request.destroy()
+    await until(async () => expect(await status('ada')).toBe(200))
+    expect(listening.openResponses).toBe(0)
+  })
+
+  it('of one principal may be one of the longest', async () => {
+    const limits = { bodyBytes: 100_000, incompleteBodyBytes: 100_000 }
+    const { url } = await start({ auth, limits })
+    const who = statelessRequest('tools/call', { name: 'who', arguments: {} })
+    const body = String(who.body).padEnd(100_000)
+    expect((await send(url, { ...withHeaders(who, bearer('ada')), body })).status).toBe(200)
   })
 })
 
