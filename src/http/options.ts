@@ -29,7 +29,7 @@ export interface HttpLimits {
   retainedBytesPerPrincipal?: number
   /** The same per session, or per `subscriptions/listen` (default 2 MiB). */
   retainedBytesPerSession?: number
-  /** Maximum number of sessions; beyond it, idle ones are evicted, or new ones get 503 (default 10,000). */
+  /** Maximum number of sessions; beyond it, idle ones of the principal that has most are evicted, or new ones get 503 (default 10,000). */
   sessions?: number
   /** Milliseconds without a request or an open stream after which a session ends (default 30 minutes). */
   sessionIdleTimeout?: number

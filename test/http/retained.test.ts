@@ -170,14 +170,33 @@ describe('sessions', () => {
     try {
       const { url, listening } = await start({ auth, limits: { retainedBytesPerPrincipal: 5000 } })
       const bob = await InitializedSession.open(url, NEWEST, {}, bearer('bob'))
+      for (let i = 0; i < 2; i++) await InitializedSession.open(url, NEWEST, {}, bearer('bob'))
       for (let i = 0; i < 2; i++)
         expect((await initialize(url, { clientInfo }, bearer('ada'))).status).toBe(200)
       expect((await initialize(url, { clientInfo }, bearer('ada'))).status).toBe(503)
       vi.setSystemTime(Date.now() + 120_000)
       expect((await initialize(url, { clientInfo }, bearer('ada'))).status).toBe(200)
-      expect(listening.sessions).toBe(3)
-      // It has been idle for longer, but belongs to somebody else.
+      expect(listening.sessions).toBe(5)
+      // It has been idle for longer, and its principal has more of them.
       expect((await bob.request('ping')).status).toBe(200)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('of other principals are not evicted for a new one of the principal that has most', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const { url, listening } = await start({ auth, limits: { sessions: 4 } })
+      const bob = await InitializedSession.open(url, NEWEST, {}, bearer('bob'))
+      for (let i = 0; i < 3; i++)
+        expect((await initialize(url, {}, bearer('ada'))).status).toBe(200)
+      vi.setSystemTime(Date.now() + 120_000)
+      for (let i = 0; i < 3; i++)
+        expect((await initialize(url, {}, bearer('ada'))).status).toBe(200)
+      // All of its own were used now.
+      expect((await initialize(url, {}, bearer('ada'))).status).toBe(503)
+      expect([listening.sessions, (await bob.request('ping')).status]).toEqual([4, 200])
     } finally {
       vi.useRealTimers()
     }
