@@ -33,6 +33,7 @@ interface Owner {
 const STANDALONE = 'g'
 const OF_REQUEST = 'p'
 const EARLIER_STANDALONE = /^g\d*$/
+const EVICTED = 'The response to this request is not stored any more: the request may have run'
 /** Number of ended streams that a client can still resume. */
 const MAX_ENDED = 32
 
@@ -139,9 +140,9 @@ export class SessionStreams {
     return this.#stored.generation > 0
   }
 
-  /** Ends a stream after its last message; the client may still resume it. */
-  finish(stream: ResumableStream): void {
-    stream.end()
+  /** Ends a stream after its last message, the response to `answered`; the client may still resume it. */
+  finish(stream: ResumableStream, answered: readonly Id[]): void {
+    stream.end(answered)
     this.#retain(stream)
   }
 
@@ -234,7 +235,8 @@ export class SessionStreams {
 
   async #resume(stream: ResumableStream, sse: SseStream, after: number): Promise<void> {
     try {
-      await stream.resume(sse, after)
+      const hasAll = await stream.resume(sse, after, new RpcError(INTERNAL_ERROR, EVICTED))
+      if (!hasAll && stream === this.standalone) this.#owner.missedChanges()
     } catch (error) {
       this.#reportUnread(error)
       // The client reconnects with the same Last-Event-ID.
