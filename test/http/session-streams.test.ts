@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { MemoryEventStore } from '../../src/http.js'
+import { Budget } from '../../src/jsonrpc/budget.js'
 import { INTERNAL_ERROR } from '../../src/jsonrpc/errors.js'
 import { newestHandshakeRevision } from '../../src/protocol/revisions/index.js'
 import type { HttpContext, Sink } from '../../src/transports/http/http-context.js'
@@ -53,6 +54,7 @@ class Connection implements HttpContext {
 class Session {
   readonly eventStore: MemoryEventStore
   readonly streams: SessionStreams
+  readonly retained = new Budget(5000)
   missed = 0
 
   constructor(generation = 0, eventStore = new MemoryEventStore()) {
@@ -64,6 +66,7 @@ class Session {
       report: () => {},
       openResponses: new OpenResponses({ maxOpenResponses: 10, keepAlive: 0 }, () => {}),
       retryInterval: 1000,
+      retained: this.retained,
     }
     this.streams = new SessionStreams('s', generation, settings, {
       revision: newestHandshakeRevision,
@@ -204,5 +207,25 @@ describe('a client that resumes a stream of which events are not stored any more
         evicted === 2,
       ])
     }
+  })
+
+  it('costs memory for the ids of its requests, as long as it can be resumed', async () => {
+    const session = new Session()
+    const finish = (id: string) => {
+      const stream = session.streams.openStream(new Connection(), [], undefined)
+      stream.push('response')
+      session.streams.finish(stream, [id])
+    }
+    finish('a'.repeat(1000))
+    finish('b'.repeat(1000))
+    expect(session.retained.used).toBe(2 * 2008)
+    // There is no memory for this one.
+    finish('c'.repeat(1000))
+    expect(session.retained.used).toBe(2 * 2008)
+    for (const stream of ['0p', '1p', '2p']) session.eventStore.delete(`s/${stream}`)
+    expect((await session.resume('1p.0'))[1]).toContain('"id":"bbb')
+    expect((await session.resume('2p.0'))[1]).not.toContain('error')
+    for (let i = 0; i < 30; i++) finish('')
+    expect(session.retained.used).toBe(2008 + 30 * 8)
   })
 })

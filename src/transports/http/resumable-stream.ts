@@ -152,6 +152,11 @@ export class ResumableStream {
     this.#connection?.send(retry === undefined ? { id, data: '' } : { id, retry, data: '' })
   }
 
+  /** Memory of the ids that `end` got. */
+  get answeredBytes(): number {
+    return bytesOf(this.#answered)
+  }
+
   /** Ends the stream, after the events that wait for the store. `answered`: the requests to which the last has responses. */
   end(answered: readonly Id[] = []): void {
     this.#ended = true
@@ -302,6 +307,11 @@ export class ResumableStream {
   #id(number: number): string {
     return `${this.name}.${number}`
   }
+}
+
+/** Memory of ids. */
+export function bytesOf(ids: readonly Id[]): number {
+  return ids.reduce<number>((sum, id) => sum + 8 + (typeof id === 'string' ? 2 * id.length : 0), 0)
 }
 
 /** The ids of the requests of a stream to which no response is stored. */

@@ -1,3 +1,4 @@
+import type { Budget } from '../../jsonrpc/budget.js'
 import type { Revision } from '../../protocol/revisions/index.js'
 import { INTERNAL_ERROR, RpcError } from '../../jsonrpc/errors.js'
 import type { Id } from '../../jsonrpc/message.js'
@@ -6,6 +7,7 @@ import {
   type StreamStoreOptions,
   ResumableStream,
   type StreamOwner,
+  bytesOf,
 } from './resumable-stream.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 import { MAY_HAVE_RUN } from './forwarder.js'
@@ -16,6 +18,8 @@ export interface StreamSettings extends StreamStoreOptions {
   openResponses: OpenResponses
   /** The SSE field `retry`: milliseconds after which a client reconnects. */
   retryInterval: number
+  /** The memory that the session holds beyond requests in progress. */
+  retained: Budget
 }
 
 /** The session of the streams. */
@@ -142,7 +146,8 @@ export class SessionStreams {
 
   /** Ends a stream after its last message, the response to `answered`; the client may still resume it. */
   finish(stream: ResumableStream, answered: readonly Id[]): void {
-    stream.end(answered)
+    // Without memory for the ids, their requests get no error if the response is evicted.
+    stream.end(this.#settings.retained.take(bytesOf(answered)) ? answered : [])
     this.#retain(stream)
   }
 
@@ -258,6 +263,7 @@ export class SessionStreams {
     if (this.#ended.length <= MAX_ENDED) return
     const oldest = this.#ended.shift()
     if (oldest === undefined) return
+    this.#settings.retained.release(oldest.answeredBytes)
     oldest.delete()
     this.#streams.delete(oldest.name)
   }
