@@ -142,7 +142,7 @@ describe('sessions', () => {
   it('are refused beyond the memory limit, of a principal and in total', async () => {
     const { url, listening } = await start({
       auth,
-      limits: { retainedBytes: 10_000, retainedBytesPerPrincipal: 5000 },
+      limits: { retainedBytes: 30_000, retainedBytesPerPrincipal: 15_000 },
     })
     const statuses = async (name: keyof typeof KEY) => {
       const found: number[] = []
@@ -157,7 +157,7 @@ describe('sessions', () => {
   })
 
   it('release their memory when they end', async () => {
-    const { url } = await start({ limits: { retainedBytes: 5000 } })
+    const { url } = await start({ limits: { retainedBytes: 10_000 } })
     for (let i = 0; i < 10; i++) {
       const client = await InitializedSession.open(url, NEWEST)
       await client.request('resources/subscribe', { uri: `note://${'x'.repeat(500)}` })
@@ -168,7 +168,10 @@ describe('sessions', () => {
   it('that are idle are evicted for a new one', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
-      const { url, listening } = await start({ auth, limits: { retainedBytesPerPrincipal: 5000 } })
+      const { url, listening } = await start({
+        auth,
+        limits: { retainedBytesPerPrincipal: 16_000 },
+      })
       const bob = await InitializedSession.open(url, NEWEST, {}, bearer('bob'))
       for (let i = 0; i < 2; i++) await InitializedSession.open(url, NEWEST, {}, bearer('bob'))
       for (let i = 0; i < 2; i++)

@@ -7,7 +7,7 @@ import type { Budgets } from './budgets.js'
 import { Ownership, type SessionClaim } from './ownership.js'
 import { nextGeneration, sessionNameOf } from './session-id.js'
 import { SessionPersistence, type StoredSession } from './session-persistence.js'
-import { type HttpSession, type Restored, type SessionFacts, initializeBytes } from './session.js'
+import { type HttpSession, type Restored, type SessionFacts, sessionBytes } from './session.js'
 import { SessionTable } from './session-table.js'
 import { withTimeout } from '../../jsonrpc/deadline.js'
 import { inTime } from './in-time.js'
@@ -353,7 +353,7 @@ export class Sessions {
     if (stored === undefined || stored.owner !== principal?.id) return undefined
     if (!(await persistence.matches(id, stored))) return undefined
     const { owner, initialize } = stored
-    if (!this.makeRoom(owner, initializeBytes(initialize))) return 'unavailable'
+    if (!this.makeRoom(owner, sessionBytes(initialize))) return 'unavailable'
     const generation = nextGeneration(stored.generation)
     // From here on, the process that had it can store nothing.
     if (claim !== undefined && !(await claim.take(stored.generation, generation))) return 'claimed'
