@@ -69,7 +69,6 @@ export function createEndpoint(
     eventStore: options.eventStore ?? options.stores?.events ?? new MemoryEventStore(),
     maxDepth: depth,
     maxBodyBytes: limits.bodyBytes,
-    maxIncompleteBodyBytes: limits.incompleteBodyBytes,
     maxOpenResponses: limits.openResponses,
     maxUnsentBytes: limits.unsentBytesPerStream,
     sessions: {
@@ -83,6 +82,8 @@ export function createEndpoint(
       retained: limits.retainedBytes,
       retainedPerPrincipal: limits.retainedBytesPerPrincipal,
       retainedPerSession: limits.retainedBytesPerSession,
+      incomplete: limits.incompleteBodyBytes,
+      body: limits.bodyBytes,
     }),
     keepAlive,
     retryInterval,

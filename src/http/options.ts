@@ -9,7 +9,7 @@ import type { LogStream, Logger, ProcessLogLevel } from '../transports/stdio-log
 export interface HttpLimits {
   /** Maximum bytes of a request body; beyond it, 413 (default 4 MiB). */
   bodyBytes?: number
-  /** Maximum total bytes of incomplete request bodies; beyond it, 503 (default 64 MiB). */
+  /** Maximum total bytes of incomplete request bodies, of which one principal has at most half; beyond it, 503 (default 64 MiB). */
   incompleteBodyBytes?: number
   /** Maximum nesting depth of a message (default 512). */
   depth?: number
@@ -29,7 +29,7 @@ export interface HttpLimits {
   retainedBytesPerPrincipal?: number
   /** The same per session, or per `subscriptions/listen` (default 2 MiB). */
   retainedBytesPerSession?: number
-  /** Maximum number of sessions; beyond it, idle ones are evicted, or new ones get 503 (default 10,000). */
+  /** Maximum number of sessions; beyond it, idle ones of the principal that has most are evicted, or new ones get 503 (default 10,000). */
   sessions?: number
   /** Milliseconds without a request or an open stream after which a session ends (default 30 minutes). */
   sessionIdleTimeout?: number

@@ -8,6 +8,8 @@ const budgets = () =>
     retainedPerSession: 1e9,
     pending: 1e9,
     pendingPerClient: 1e9,
+    incomplete: 1e9,
+    body: 1e9,
   })
 
 it('removes principals that use no memory', () => {
@@ -15,9 +17,12 @@ it('removes principals that use no memory', () => {
   const idle = all.of('idle')
   const used = all.of('used')
   used.pending.charge(1)
+  const sending = all.of('sending')
+  sending.incomplete.charge(1)
   for (let i = 0; i < 5000; i++) all.of(`p${i}`)
   expect(all.of('idle')).not.toBe(idle)
   expect(all.of('used')).toBe(used)
+  expect(all.of('sending')).toBe(sending)
 })
 
 it('does not visit all principals for each new one', () => {

@@ -1,8 +1,9 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { InitializedSession, POST, type Sending, statelessRequest, open, send } from './caller.js'
+import { InitializedSession, POST, type Sending, open, send, statelessRequest } from './caller.js'
 
 /* A process with a heap of 100 MB must survive whoever wants it to keep more. */
 
@@ -72,6 +73,22 @@ describe('the memory of a server', () => {
     const icons = `"capabilities":{},"clientInfo":{"name":"x","version":"1","icons":[{"src":"data:${LONG}"}]}`
     const { heap } = await grown(30, () => send(url, initialize(icons)))
     expect(heap).toBeLessThan(5 * MEGABYTE)
+  })
+
+  it('is bounded for a body in tiny chunks', async () => {
+    const before = await state()
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    // If the server has ended, the next request says so.
+    socket.on('error', () => {})
+    socket.write(
+      'POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+    )
+    for (let i = 0; i < 100 && !socket.destroyed; i++)
+      if (!socket.write('1\r\nx\r\n'.repeat(10_000)))
+        await new Promise((resolve) => socket.once('drain', resolve).once('close', resolve))
+    expect((await send(url, statelessRequest('resources/list'))).status).toBe(200)
+    expect((await state()).heap - before.heap).toBeLessThan(5 * MEGABYTE)
+    socket.destroy()
   })
 
   it('does not grow with subscriptions beyond their limit', async () => {

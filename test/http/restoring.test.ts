@@ -1057,7 +1057,7 @@ describe('a request that is repeated to restore a session', () => {
   it('needs memory: 503 until there is enough, and the session is kept', async () => {
     const sessions = new MemorySessionStore()
     const client = await subscribed(sessions)
-    const limits = { retainedBytesPerSession: 1500 }
+    const limits = { retainedBytesPerSession: 5600 }
     const second = await start(watched(), { sessionStore: sessions, limits, log: { write() {} } })
     expect((await client.at(second.url).request('ping')).status).toBe(503)
     expect(sessions.size).toBe(1)

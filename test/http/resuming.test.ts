@@ -7,7 +7,7 @@ import {
   type StoredEvent,
 } from '../../src/http.js'
 import type { Server } from '../../src/index.js'
-import { InitializedSession, type Stream, serving } from './caller.js'
+import { InitializedSession, POST, type Stream, message, open, serving } from './caller.js'
 import { type Gate, servedOverHttp } from './served.js'
 
 /** A store that takes its time, as one on another machine would. */
@@ -139,6 +139,117 @@ describe('an event store whose read takes time', () => {
       await second.has('two')
       expect(listening.openResponses).toBe(1)
       second.disconnect()
+    })
+  })
+})
+
+describe('events that were evicted', () => {
+  /** A store in which only the newest event of all streams has room. */
+  const small = { eventStore: new MemoryEventStore({ maxBytes: 3000 }) }
+  const evictAll = () => {
+    for (let i = 0; i < 3; i++)
+      small.eventStore.append(`other ${i}`, { number: 1, frame: 'x'.repeat(2000) })
+  }
+  const steps = { name: 'steps', arguments: { gate: 'a' }, _meta: { progressToken: 1 } }
+
+  it.each(['2024-11-05', '2025-11-25'])(
+    'leave an error for a request whose response was one of them (%s)',
+    async (revision) => {
+      const { server, gate } = servedOverHttp()
+      await serving(server, small, async (listening) => {
+        const client = await InitializedSession.open(listening.url, revision)
+        const call = await client.stream('tools/call', steps, 7)
+        await call.message()
+        const last = call.seen.at(-1)?.id
+        call.disconnect()
+        await expect.poll(() => listening.openResponses).toBe(0)
+        gate.open('a')
+        const whole = await client.listen(last)
+        await whole.ended()
+        expect(whole.text).toContain('passed a')
+        evictAll()
+        // Each time.
+        for (let i = 0; i < 2; i++) {
+          const rest = await client.listen(last)
+          await rest.ended()
+          expect(rest.messages).toEqual([
+            {
+              jsonrpc: '2.0',
+              id: 7,
+              error: {
+                code: -32603,
+                message:
+                  'The response to this request is not stored any more: the request may have run',
+              },
+            },
+          ])
+        }
+        // The client has it.
+        const nothing = await client.listen(whole.seen.at(-1)?.id)
+        await nothing.ended()
+        expect(nothing.messages).toEqual([])
+      })
+    },
+  )
+
+  it('leave an error for each request of a batch', async () => {
+    const { server, gate } = servedOverHttp()
+    await serving(server, small, async ({ url }) => {
+      const client = await InitializedSession.open(url, '2025-03-26')
+      const requests = ['b', 'c'].map((id) => message('tools/call', steps, id))
+      const call = await open(url, {
+        headers: { ...POST, ...client.headers },
+        body: `[${requests.join()}]`,
+      })
+      gate.open('a')
+      await call.ended()
+      evictAll()
+      const rest = await client.listen(call.seen[0]?.id)
+      await rest.ended()
+      expect(rest.messages).toMatchObject([
+        { id: 'b', error: { code: -32603 } },
+        { id: 'c', error: { code: -32603 } },
+      ])
+    })
+  })
+
+  it('leave no error for a cancelled request, nor while the call runs', async () => {
+    const { server, gate } = servedOverHttp()
+    await serving(server, small, async (listening) => {
+      const client = await InitializedSession.open(listening.url, '2025-11-25')
+      for (const id of ['cancelled', 'running']) {
+        const call = await client.stream('tools/call', steps, id)
+        await call.message()
+        call.disconnect()
+        await expect.poll(() => listening.openResponses).toBe(0)
+        evictAll()
+        if (id === 'cancelled')
+          await client.post(message('notifications/cancelled', { requestId: id }))
+        const rest = await client.listen(call.seen[0]?.id)
+        if (id === 'running') gate.open('a')
+        await rest.ended()
+        const messages = rest.messages.filter((each) => 'id' in each)
+        expect(messages).toMatchObject(id === 'running' ? [{ id, result: {} }] : [])
+      }
+    })
+  })
+
+  it('of the GET stream count as missed changes', async () => {
+    const { server } = servedOverHttp()
+    await serving(server, small, async (listening) => {
+      const client = await disconnectedClient(listening)
+      server.log.info('one')
+      evictAll()
+      const rest = await client.listen('g.0')
+      await rest.has('list_changed')
+      rest.disconnect()
+      await expect.poll(() => listening.openResponses).toBe(0)
+      // Nothing was evicted since.
+      const again = await client.listen(rest.seen.at(-1)?.id)
+      server.log.info('two')
+      await again.has('two')
+      expect(again.messages).toHaveLength(1)
+      again.disconnect()
     })
   })
 })

@@ -8,7 +8,16 @@ import {
   listen,
   tokens,
 } from '../../src/http.js'
-import { InitializedSession, POST, statelessRequest, message, open, send } from './caller.js'
+import {
+  InitializedSession,
+  POST,
+  begin,
+  message,
+  open,
+  send,
+  statelessRequest,
+  withHeaders,
+} from './caller.js'
 
 /* What clients can make a server keep is limited in bytes. */
 
@@ -16,7 +25,8 @@ const NEWEST = '2025-11-25'
 const KEY = { ada: 'ada-0123456789abcdef', bob: 'bob-0123456789abcdef' }
 const bearer = (name: keyof typeof KEY) => ({ authorization: `Bearer ${KEY[name]}` })
 const auth = tokens(Object.entries(KEY).map(([id, token]) => ({ token, id, scopes: [] })))
-const until = (condition: () => void) => vi.waitFor(condition, { timeout: 60_000, interval: 5 })
+const until = (condition: () => void | Promise<void>) =>
+  vi.waitFor(condition, { timeout: 60_000, interval: 5 })
 
 const started: Listening[] = []
 afterEach(async () => {
@@ -132,7 +142,7 @@ describe('sessions', () => {
   it('are refused beyond the memory limit, of a principal and in total', async () => {
     const { url, listening } = await start({
       auth,
-      limits: { retainedBytes: 10_000, retainedBytesPerPrincipal: 5000 },
+      limits: { retainedBytes: 30_000, retainedBytesPerPrincipal: 15_000 },
     })
     const statuses = async (name: keyof typeof KEY) => {
       const found: number[] = []
@@ -147,7 +157,7 @@ describe('sessions', () => {
   })
 
   it('release their memory when they end', async () => {
-    const { url } = await start({ limits: { retainedBytes: 5000 } })
+    const { url } = await start({ limits: { retainedBytes: 10_000 } })
     for (let i = 0; i < 10; i++) {
       const client = await InitializedSession.open(url, NEWEST)
       await client.request('resources/subscribe', { uri: `note://${'x'.repeat(500)}` })
@@ -158,16 +168,38 @@ describe('sessions', () => {
   it('that are idle are evicted for a new one', async () => {
     vi.useFakeTimers({ toFake: ['Date'] })
     try {
-      const { url, listening } = await start({ auth, limits: { retainedBytesPerPrincipal: 5000 } })
+      const { url, listening } = await start({
+        auth,
+        limits: { retainedBytesPerPrincipal: 16_000 },
+      })
       const bob = await InitializedSession.open(url, NEWEST, {}, bearer('bob'))
+      for (let i = 0; i < 2; i++) await InitializedSession.open(url, NEWEST, {}, bearer('bob'))
       for (let i = 0; i < 2; i++)
         expect((await initialize(url, { clientInfo }, bearer('ada'))).status).toBe(200)
       expect((await initialize(url, { clientInfo }, bearer('ada'))).status).toBe(503)
       vi.setSystemTime(Date.now() + 120_000)
       expect((await initialize(url, { clientInfo }, bearer('ada'))).status).toBe(200)
-      expect(listening.sessions).toBe(3)
-      // It has been idle for longer, but belongs to somebody else.
+      expect(listening.sessions).toBe(5)
+      // It has been idle for longer, and its principal has more of them.
       expect((await bob.request('ping')).status).toBe(200)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('of other principals are not evicted for a new one of the principal that has most', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    try {
+      const { url, listening } = await start({ auth, limits: { sessions: 4 } })
+      const bob = await InitializedSession.open(url, NEWEST, {}, bearer('bob'))
+      for (let i = 0; i < 3; i++)
+        expect((await initialize(url, {}, bearer('ada'))).status).toBe(200)
+      vi.setSystemTime(Date.now() + 120_000)
+      for (let i = 0; i < 3; i++)
+        expect((await initialize(url, {}, bearer('ada'))).status).toBe(200)
+      // All of its own were used now.
+      expect((await initialize(url, {}, bearer('ada'))).status).toBe(503)
+      expect([listening.sessions, (await bob.request('ping')).status]).toEqual([4, 200])
     } finally {
       vi.useRealTimers()
     }
@@ -224,6 +256,39 @@ describe('subscriptions', () => {
     const third = await listening3()
     await third.has('acknowledged')
     third.disconnect()
+  })
+})
+
+describe('incomplete bodies', () => {
+  it('of one principal leave half of the memory to others', async () => {
+    const limits = { bodyBytes: 100_000, incompleteBodyBytes: 500_000 }
+    const { url, listening } = await start({ auth, limits })
+    const stalled = Array.from({ length: 8 }, () => {
+      const { request, response } = begin(url, {
+        headers: { ...POST, ...bearer('ada'), 'content-length': 90_000 },
+      })
+      response.catch(() => {})
+      request.on('error', () => {}).write('x'.repeat(89_000))
+      return request
+    })
+    const status = async (name: keyof typeof KEY) => {
+      const who = statelessRequest('tools/call', { name: 'who', arguments: {} })
+      const body = `${String(who.body)}${' '.repeat(80_000)}`
+      return (await send(url, { ...withHeaders(who, bearer(name)), body })).status
+    }
+    await until(async () => expect(await status('ada')).toBe(503))
+    expect(await status('bob')).toBe(200)
+    for (const request of stalled) request.destroy()
+    await until(async () => expect(await status('ada')).toBe(200))
+    expect(listening.openResponses).toBe(0)
+  })
+
+  it('of one principal may be one of the longest', async () => {
+    const limits = { bodyBytes: 100_000, incompleteBodyBytes: 100_000 }
+    const { url } = await start({ auth, limits })
+    const who = statelessRequest('tools/call', { name: 'who', arguments: {} })
+    const body = String(who.body).padEnd(100_000)
+    expect((await send(url, { ...withHeaders(who, bearer('ada')), body })).status).toBe(200)
   })
 })
 

@@ -1,4 +1,3 @@
-import { Budget } from '../../jsonrpc/budget.js'
 import type { Principal } from '../../jsonrpc/channel.js'
 import { PARSE_ERROR, RpcError } from '../../jsonrpc/errors.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
@@ -55,8 +54,6 @@ export interface EndpointOptions extends GuardOptions, SessionRouterOptions, Ope
   maxDepth?: number | undefined
   /** Maximum bytes of a request body. */
   maxBodyBytes: number
-  /** Maximum total bytes of incomplete request bodies. */
-  maxIncompleteBodyBytes: number
 }
 
 /** The MCP endpoint: every revision on one URL, independent of the runtime. */
@@ -67,7 +64,6 @@ export class Endpoint {
   readonly #sessionRouter: SessionRouter
   readonly #legacySse: LegacySseRouter | undefined
   readonly #stateless = new Set<StatelessExchange>()
-  readonly #incompleteBodies: Budget
   #closing = false
 
   constructor(options: EndpointOptions) {
@@ -92,7 +88,6 @@ export class Endpoint {
         makeRoom: (owner, bytes) => this.#sessionRouter.makeRoom(owner, bytes),
         readMessage: this.#read,
       })
-    this.#incompleteBodies = new Budget(options.maxIncompleteBodyBytes)
   }
 
   /** Number of sessions in this process. */
@@ -255,11 +250,11 @@ export class Endpoint {
 
   /** Reads and parses the body of a POST, or refuses it. */
   readonly #read = (request: AdmittedRequest, next: MessageHandler): void => {
-    const { context, headers } = request
-    const { maxBodyBytes, maxDepth } = this.#options
+    const { context, principal, headers } = request
+    const { maxBodyBytes, maxDepth, budgets } = this.#options
     const error = checkBody(context, maxBodyBytes)
     if (error !== undefined) return this.#refuse(context, error.with(headers))
-    context.read(maxBodyBytes, this.#incompleteBodies, (body) => {
+    context.read(maxBodyBytes, budgets.of(principal?.id).incomplete, (body) => {
       try {
         if ('problem' in body) return this.#refuseBody(request, body)
         // `close` has been called while the body was read.

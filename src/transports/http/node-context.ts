@@ -2,6 +2,7 @@ import type { Address, HttpRequest } from '../../jsonrpc/channel.js'
 import { callHook } from '../../jsonrpc/hook.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import type { Budget } from '../../jsonrpc/budget.js'
+import { IncomingBody } from './incoming-body.js'
 import { bodyReadBefore } from './node-body.js'
 import type { NodeRequest, NodeResponse } from './node-message.js'
 import { HandlerRequest } from './request-headers.js'
@@ -114,44 +115,32 @@ export class NodeContext implements HttpContext {
     // Other code has read it: listeners would get nothing, or only the rest.
     if (request.readableDidRead || request.readableEnded)
       return done(bodyReadBefore(request, limit))
-    let chunks: Uint8Array[] = []
-    let size = 0
-    let held = 0
-    let refused = false
-    const release = () => {
-      budget.release(held)
-      held = 0
-      chunks = []
-    }
-    // The rest is discarded, so that the client can read the response.
-    const refuse = (problem: 'too long' | 'too much') => {
-      refused = true
-      release()
-      done({ problem })
-    }
+    const incoming = new IncomingBody(limit, this.header('content-length'), budget)
+    let discarded = 0
     request.on('data', (data) => {
       // A string if other code has called `setEncoding`.
       const chunk =
         typeof data === 'string' ? Buffer.from(data, request.readableEncoding ?? 'utf8') : data
-      size += chunk.length
-      if (refused) {
-        if (size > DISCARD_FACTOR * limit) request.destroy()
-      } else if (size > limit) refuse('too long')
-      else if (!budget.take(chunk.length)) refuse('too much')
-      else {
-        held += chunk.length
-        chunks.push(chunk)
+      if (discarded > 0) {
+        discarded += chunk.length
+        if (discarded > DISCARD_FACTOR * limit) request.destroy()
+        return
       }
+      const problem = incoming.add(chunk)
+      if (problem === undefined) return
+      // The rest is discarded, so that the client can read the response.
+      discarded = incoming.bytes.length + chunk.length
+      incoming.release()
+      done({ problem })
     })
     request.on('end', () => {
-      if (refused) return
-      const [only] = chunks
-      const body = chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks)
-      release()
+      if (discarded > 0) return
+      const body = incoming.bytes
+      incoming.release()
       done(body)
     })
     // The client has disconnected before the body was complete.
-    request.on('close', release)
+    request.on('close', () => incoming.release())
     request.on('error', () => {})
   }
 

@@ -159,7 +159,7 @@ export class PostExchange implements Exchange, KeptAlive {
     if (this.#stream !== undefined) {
       for (const id of requestIds)
         this.#stream.push(encodeError(id, new RpcError(INTERNAL_ERROR, UNSTORED), 'omitted'))
-      streams.finish(this.#stream)
+      streams.finish(this.#stream, requestIds)
     } else if (!this.#disconnected) refuse(context, unavailable(UNSTORED, headers), requestIds[0])
     this.#end()
   }
@@ -168,10 +168,16 @@ export class PostExchange implements Exchange, KeptAlive {
     const { streams } = this.#options
     if (this.#stream !== undefined) {
       if (frame !== undefined) this.#stream.push(frame)
-      streams.finish(this.#stream)
+      streams.finish(this.#stream, frame === undefined ? [] : this.#answered(frame, response))
     } else if (this.#disconnected) void this.#options.initialized?.(undefined)
     else this.#respond(frame, response)
     this.#end()
+  }
+
+  /** The requests to which a frame responds. */
+  #answered(frame: string, response: SentResponse | undefined): readonly Id[] {
+    if (response?.id !== undefined) return [response.id]
+    return this.#options.requestIds ?? [...sentResponses(frame).keys()]
   }
 
   #end(): void {

@@ -57,6 +57,8 @@ export class ResumableStream {
   #count = 0
   #connection: SseStream | undefined
   #ended = false
+  /** Requests whose responses are its last events. */
+  #answered: readonly Id[] = []
   /** A connection that is being sent the events it missed. */
   #resuming: SseStream | undefined
   #waiting: WaitingEvent[] = []
@@ -150,9 +152,15 @@ export class ResumableStream {
     this.#connection?.send(retry === undefined ? { id, data: '' } : { id, retry, data: '' })
   }
 
-  /** Ends the stream, after the events that wait for the store. */
-  end(): void {
+  /** Memory of the ids that `end` got. */
+  get answeredBytes(): number {
+    return bytesOf(this.#answered)
+  }
+
+  /** Ends the stream, after the events that wait for the store. `answered`: the requests to which the last has responses. */
+  end(answered: readonly Id[] = []): void {
     this.#ended = true
+    this.#answered = answered
     if (this.#waiting.length === 0) this.release()
   }
 
@@ -172,25 +180,40 @@ export class ResumableStream {
     this.#connection = undefined
   }
 
-  /** Sends the events after a number over a new connection, and then whatever follows. */
-  async resume(connection: SseStream, after: number): Promise<void> {
+  /**
+   * Sends the events after a number over a new connection, and then whatever follows; resolves with whether the store had
+   * all of them. If it has not the last one, which responds to requests, these get `evicted`.
+   */
+  async resume(connection: SseStream, after: number, evicted: RpcError): Promise<boolean> {
     this.release()
     this.#resuming = connection
     let sent = after
+    let hasAll = true
+    let hasLast = true
     while (sent < this.#count) {
       const count = this.#count
       await Promise.all(this.#waiting.map(({ appended }) => appended))
       const events = await this.#options.eventStore.read(this.#key, sent)
       const next = events.filter(({ number }) => number > sent)
-      for (const { number, frame } of next)
+      for (const { number, frame } of next) {
         connection.sendUnlimited({ id: this.#id(number), data: frame })
-      // If the store has none, they were evicted.
-      sent = next.at(-1)?.number ?? count
+        if (number !== sent + 1) hasAll = false
+        sent = number
+      }
+      hasLast = next.length > 0
+      if (hasLast) continue
+      // They were evicted, or could not be stored.
+      hasAll = false
+      sent = count
     }
+    if (!hasLast)
+      for (const id of this.#answered)
+        connection.sendUnlimited({ data: encodeError(id, evicted, 'omitted') })
     const current = this.#resuming === connection
     if (current) this.#resuming = undefined
     if (this.#ended || !current) connection.end()
     else this.#connection = connection
+    return hasAll
   }
 
   /** Ends the stream and deletes its events. */
@@ -284,6 +307,11 @@ export class ResumableStream {
   #id(number: number): string {
     return `${this.name}.${number}`
   }
+}
+
+/** Memory of ids. */
+export function bytesOf(ids: readonly Id[]): number {
+  return ids.reduce<number>((sum, id) => sum + 8 + (typeof id === 'string' ? 2 * id.length : 0), 0)
 }
 
 /** The ids of the requests of a stream to which no response is stored. */

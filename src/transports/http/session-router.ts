@@ -28,7 +28,7 @@ import type { OpenResponses } from './open-responses.js'
 import type { ServedSession } from './served-session.js'
 import { newSessionId } from './session-id.js'
 import { initializeOf } from './session-state.js'
-import { HttpSession, type SessionFacts, initializeBytes } from './session.js'
+import { HttpSession, type SessionFacts, sessionBytes } from './session.js'
 import { type Found, type OtherProcess, Sessions } from './sessions.js'
 
 export interface SessionRouterOptions {
@@ -328,7 +328,7 @@ export class SessionRouter {
     if (this.#responder.full(principal)) return refuse('too many open requests')
     const owner = principal?.id
     const initialize = initializeOf(message.params)
-    if (!this.makeRoom(owner, initializeBytes(initialize))) return refuse('too many sessions')
+    if (!this.makeRoom(owner, sessionBytes(initialize))) return refuse('too many sessions')
     const id = newSessionId(this.#options.sessionIdPrefix)
     const session = this.#make({ id, owner, initialize, generation: 0 })
     // Before `initialize` is served, so that it counts against the limit.

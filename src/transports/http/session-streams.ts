@@ -1,3 +1,4 @@
+import type { Budget } from '../../jsonrpc/budget.js'
 import type { Revision } from '../../protocol/revisions/index.js'
 import { INTERNAL_ERROR, RpcError } from '../../jsonrpc/errors.js'
 import type { Id } from '../../jsonrpc/message.js'
@@ -6,6 +7,7 @@ import {
   type StreamStoreOptions,
   ResumableStream,
   type StreamOwner,
+  bytesOf,
 } from './resumable-stream.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 import { MAY_HAVE_RUN } from './forwarder.js'
@@ -16,6 +18,8 @@ export interface StreamSettings extends StreamStoreOptions {
   openResponses: OpenResponses
   /** The SSE field `retry`: milliseconds after which a client reconnects. */
   retryInterval: number
+  /** The memory that the session holds beyond requests in progress. */
+  retained: Budget
 }
 
 /** The session of the streams. */
@@ -33,6 +37,7 @@ interface Owner {
 const STANDALONE = 'g'
 const OF_REQUEST = 'p'
 const EARLIER_STANDALONE = /^g\d*$/
+const EVICTED = 'The response to this request is not stored any more: the request may have run'
 /** Number of ended streams that a client can still resume. */
 const MAX_ENDED = 32
 
@@ -139,9 +144,10 @@ export class SessionStreams {
     return this.#stored.generation > 0
   }
 
-  /** Ends a stream after its last message; the client may still resume it. */
-  finish(stream: ResumableStream): void {
-    stream.end()
+  /** Ends a stream after its last message, the response to `answered`; the client may still resume it. */
+  finish(stream: ResumableStream, answered: readonly Id[]): void {
+    // Without memory for the ids, their requests get no error if the response is evicted.
+    stream.end(this.#settings.retained.take(bytesOf(answered)) ? answered : [])
     this.#retain(stream)
   }
 
@@ -234,7 +240,8 @@ export class SessionStreams {
 
   async #resume(stream: ResumableStream, sse: SseStream, after: number): Promise<void> {
     try {
-      await stream.resume(sse, after)
+      const hasAll = await stream.resume(sse, after, new RpcError(INTERNAL_ERROR, EVICTED))
+      if (!hasAll && stream === this.standalone) this.#owner.missedChanges()
     } catch (error) {
       this.#reportUnread(error)
       // The client reconnects with the same Last-Event-ID.
@@ -256,6 +263,7 @@ export class SessionStreams {
     if (this.#ended.length <= MAX_ENDED) return
     const oldest = this.#ended.shift()
     if (oldest === undefined) return
+    this.#settings.retained.release(oldest.answeredBytes)
     oldest.delete()
     this.#streams.delete(oldest.name)
   }

@@ -7,7 +7,8 @@ import type { Budgets } from './budgets.js'
 import { Ownership, type SessionClaim } from './ownership.js'
 import { nextGeneration, sessionNameOf } from './session-id.js'
 import { SessionPersistence, type StoredSession } from './session-persistence.js'
-import { type HttpSession, type Restored, type SessionFacts, initializeBytes } from './session.js'
+import { type HttpSession, type Restored, type SessionFacts, sessionBytes } from './session.js'
+import { SessionTable } from './session-table.js'
 import { withTimeout } from '../../jsonrpc/deadline.js'
 import { inTime } from './in-time.js'
 import { unref } from '../../runtime.js'
@@ -32,8 +33,6 @@ export type Found = HttpSession | OtherProcess | 'unavailable' | undefined
 
 /** Milliseconds for which a session that was used is not evicted for a new one. */
 const MIN_IDLE = 60_000
-/** Milliseconds until sessions are searched again for one to evict. */
-const EVICTION_INTERVAL = 100
 /** Milliseconds that a client waits for the store to read or delete a session. */
 const STORE_TIMEOUT = 10_000
 /** Milliseconds that the response to `initialize` waits for the store. */
@@ -50,14 +49,12 @@ export class Sessions {
   readonly #persistence: SessionPersistence | undefined
   /** Undefined if no other process serves the same sessions at the same time. */
   readonly #ownership: Ownership | undefined
-  readonly #all = new Map<string, HttpSession>()
+  readonly #all = new SessionTable<HttpSession>()
   /** Sessions that other processes have taken over, with calls in progress here. */
   readonly #retired = new Set<HttpSession>()
   /** By id and principal, the sessions that are being restored. */
   readonly #restoring = new Map<string, Promise<Found>>()
   #timer: ReturnType<typeof setInterval> | undefined
-  /** Until then no session can be evicted. */
-  #fullUntil = 0
   /** Fires when `close` is called: requests that wait for their sessions are refused. */
   readonly #closing = new AbortController()
   /** Fires when nothing waits for the store any more. */
@@ -124,34 +121,18 @@ export class Sessions {
     if (this.closing.aborted) return false
     const { retained } = budgets.of(owner)
     if (this.#all.size + others() < max && retained.fits(bytes)) return true
-    // Not for each request: the search visits every session.
-    if (Date.now() < this.#fullUntil) return false
-    // A principal at its own limit evicts its own sessions only.
-    const own = retained !== budgets.of(undefined).retained && !retained.fits(bytes)
-    const oldest = this.#oldestIdle(own ? (session) => session.owner === owner : undefined)
-    const evictable =
-      oldest === undefined
-        ? Date.now() + EVICTION_INTERVAL
-        : oldest.lastUsed + Math.min(MIN_IDLE, this.#options.idleTimeout)
-    if (oldest === undefined || Date.now() < evictable) {
-      this.#fullUntil = Math.min(evictable, Date.now() + EVICTION_INTERVAL)
-      return false
-    }
-    void this.end(oldest)
+    // A principal with half of all sessions, or at the limit of its memory, evicts its own ones only.
+    const hasShare = this.#all.count(owner) >= max / 2 || retained.used + bytes > retained.max
+    const ownOnly = owner !== undefined && hasShare
+    const idle = Math.min(MIN_IDLE, this.#options.idleTimeout)
+    const evicted = this.#all.evictable(owner, idle, ownOnly)
+    if (evicted === undefined) return false
+    void this.end(evicted)
     return retained.fits(bytes)
   }
 
-  #oldestIdle(filter: ((session: HttpSession) => boolean) | undefined): HttpSession | undefined {
-    let oldest: HttpSession | undefined
-    for (const session of this.#all.values()) {
-      if (session.busy || filter?.(session) === false) continue
-      if (oldest === undefined || session.lastUsed < oldest.lastUsed) oldest = session
-    }
-    return oldest
-  }
-
   add(session: HttpSession): void {
-    this.#all.set(session.id, session)
+    this.#all.add(session)
     if (this.#timer !== undefined) return
     const interval = Math.max(10, Math.min(this.#options.idleTimeout / 2, MIN_IDLE))
     this.#timer = unref(setInterval(() => this.#sweep(), interval))
@@ -171,7 +152,7 @@ export class Sessions {
 
   /** Stores a session whose state has changed; resolves with whether it is stored. */
   store(session: HttpSession): Promise<boolean> {
-    if (this.#all.get(session.id) !== session) return Promise.resolve(false)
+    if (!this.#all.has(session)) return Promise.resolve(false)
     return this.#persistence?.set(session) ?? Promise.resolve(!session.superseded)
   }
 
@@ -222,8 +203,7 @@ export class Sessions {
   }
 
   #remove(session: HttpSession): void {
-    // Another one may have the same id: restored at the same time.
-    if (this.#all.get(session.id) === session) this.#all.delete(session.id)
+    this.#all.delete(session)
     if (this.#all.size + this.#retired.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
@@ -373,7 +353,7 @@ export class Sessions {
     if (stored === undefined || stored.owner !== principal?.id) return undefined
     if (!(await persistence.matches(id, stored))) return undefined
     const { owner, initialize } = stored
-    if (!this.makeRoom(owner, initializeBytes(initialize))) return 'unavailable'
+    if (!this.makeRoom(owner, sessionBytes(initialize))) return 'unavailable'
     const generation = nextGeneration(stored.generation)
     // From here on, the process that had it can store nothing.
     if (claim !== undefined && !(await claim.take(stored.generation, generation))) return 'claimed'

@@ -2,6 +2,7 @@ import type { Budget } from '../../jsonrpc/budget.js'
 import type { HttpRequest } from '../../jsonrpc/channel.js'
 import { HandlerRequest } from './request-headers.js'
 import type { HeaderList, HttpContext, Sink, UnreadBody } from './http-context.js'
+import { IncomingBody } from './incoming-body.js'
 
 /* Fetch API requests and responses, for every runtime that has them. */
 
@@ -130,44 +131,26 @@ class WebContext implements HttpContext {
     budget: Budget,
     done: (body: Uint8Array | UnreadBody) => void,
   ): Promise<void> {
+    const incoming = new IncomingBody(limit, this.header('content-length'), budget)
     let body: Uint8Array | UnreadBody
-    let held = 0
     try {
-      body = await this.#collect(limit, (bytes) => {
-        if (!budget.take(bytes)) return false
-        held += bytes
-        return true
-      })
+      body = await this.#collect(incoming)
     } catch {
       // The client has disconnected before the body was complete.
       return this.respond(400, [], '')
     } finally {
-      budget.release(held)
+      incoming.release()
     }
     done(body)
   }
 
-  async #collect(
-    limit: number,
-    take: (bytes: number) => boolean,
-  ): Promise<Uint8Array | UnreadBody> {
-    const chunks: Uint8Array[] = []
-    let size = 0
+  async #collect(incoming: IncomingBody): Promise<Uint8Array | UnreadBody> {
     const { body } = this.#request
-    if (body === null) return new Uint8Array()
-    for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
-      size += chunk.length
-      if (size > limit) return { problem: 'too long' }
-      if (!take(chunk.length)) return { problem: 'too much' }
-      chunks.push(chunk)
+    for await (const chunk of (body ?? []) as unknown as AsyncIterable<Uint8Array>) {
+      const problem = incoming.add(chunk)
+      if (problem !== undefined) return { problem }
     }
-    const whole = new Uint8Array(size)
-    let at = 0
-    for (const chunk of chunks) {
-      whole.set(chunk, at)
-      at += chunk.length
-    }
-    return whole
+    return incoming.bytes
   }
 }
 
