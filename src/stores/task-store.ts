@@ -92,6 +92,12 @@ export interface TaskStore {
    * comes first: since it was created, became runnable or lost its claim.
    */
   claim(limit: number): readonly ClaimedTask[] | Promise<readonly ClaimedTask[]>
+  /**
+   * Whether this process still has its claim of a task, so that no other one can have run it meanwhile. It is called before
+   * each step: a store whose claims expire answers from the time by a monotonic clock, and asks further only if that has
+   * passed, for example because the process was stopped. Without this method, claims end with their process only.
+   */
+  holds?(name: string): boolean | Promise<boolean>
   /** Ends the claims of this process. */
   release(): void | Promise<void>
   /**

@@ -1,6 +1,6 @@
 import { estimateMemory } from '../../jsonrpc/budget.js'
 import type { HttpRequest } from '../../jsonrpc/channel.js'
-import { RpcError } from '../../jsonrpc/errors.js'
+import { RpcError, abortError } from '../../jsonrpc/errors.js'
 import { ignore } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import type { Id, Params } from '../../jsonrpc/message.js'
@@ -32,6 +32,8 @@ export interface TaskWriter {
     signal: AbortSignal,
   ): Promise<void>
   status(message: string): Promise<void>
+  /** Whether no other process can have begun to run the task. */
+  held(signal: AbortSignal): Promise<boolean>
 }
 
 export interface TaskRunOptions {
@@ -87,6 +89,8 @@ export class TaskRun implements CallEnvironment {
   onDetached: () => void = ignore
   /** Whether it has parked its task: it will be run again with the answers. */
   parked = false
+  /** Whether another process may have its task. */
+  interrupted = false
 
   constructor(options: TaskRunOptions, task?: TaskWriter) {
     this.#options = options
@@ -230,8 +234,10 @@ export class TaskRun implements CallEnvironment {
       },
       ask: (questions) => asking.ask(questions),
       step: async (name, run) => {
+        await this.#checkClaim()
+        // The signal of the request does not know that the task was cancelled.
+        if (call.signal.aborted) throw abortError(call.signal.reason)
         try {
-          // The signal of the request does not know that the task was cancelled.
           return await asking.step(name, (signal) => run(AbortSignal.any([signal, call.signal])))
         } finally {
           await this.#storeStep(name, asking)
@@ -242,6 +248,18 @@ export class TaskRun implements CallEnvironment {
 
   resume(call: AskingCall): Promise<Asking> {
     return this.asking(call)
+  }
+
+  /** A process that was stopped must not begin a step that another one may have begun. */
+  async #checkClaim(): Promise<void> {
+    const task = await this.#handing
+    if (task === undefined || !this.open || (await task.held(this.signal))) return
+    this.interrupted = true
+    this.abort(
+      new Error(
+        'Another process may run the task now: this one was stopped for too long, or cut off from the store',
+      ),
+    )
   }
 
   /** A finished step is stored before the handler learns its outcome. */

@@ -192,6 +192,7 @@ export class TaskRunner {
           append,
           runnable: false,
         })),
+      held: (signal) => this.writes.until(() => this.#records.holds(name), signal),
     }
   }
 
@@ -245,7 +246,8 @@ export class TaskRunner {
 
   async #finish(name: string, run: TaskRun, outcome: Outcome): Promise<void> {
     run.end()
-    if (run.parked) return
+    // Whoever has its task runs it again: what the handler made of refused steps is not its outcome.
+    if (run.parked || run.interrupted) return
     // A task that was interrupted has no outcome; one that has finished all the same has.
     if (this.stopped && !isComplete(outcome)) return
     if ('thrown' in outcome)

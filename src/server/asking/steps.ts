@@ -1,3 +1,4 @@
+import { abortError } from '../../jsonrpc/errors.js'
 import { ignore } from '../../jsonrpc/hook.js'
 import { asyncStorage } from '../../runtime.js'
 import { type Json, type StepValue, Suspended } from '../ask.js'
@@ -71,7 +72,10 @@ export class Steps {
     key: string,
     run: (signal: AbortSignal) => Value | Promise<Value>,
   ): Promise<Value> {
-    const begin = () => run(this.#signal())
+    const signal = this.#signal()
+    // A handler may go on after its call was cancelled: what it does next would be repeated.
+    if (signal.aborted) throw abortError(signal.reason)
+    const begin = () => run(signal)
     try {
       const value = await (within === undefined ? begin() : within.run(this, begin))
       const recorded = value === undefined ? {} : { value: this.#asJson(key, value) }

@@ -163,6 +163,12 @@ export class JournalTaskStore implements TaskStore {
     return this.#use().memory.claim(limit)
   }
 
+  /** Throws if another process has taken the journal over while this one was stopped. */
+  holds(): boolean {
+    this.#use().lock.checkAgain()
+    return true
+  }
+
   release(): void {
     this.#opened?.memory.release()
   }
