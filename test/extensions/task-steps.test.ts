@@ -89,7 +89,7 @@ describe('no step begins after its task', () => {
 
     takeAll(): void {
       this.held = false
-      for (const { name, version, state } of [...this.entries()])
+      for (const { name, version, state } of this.entries())
         this.change(name, version, { state, runnable: true, release: true })
     }
   }
