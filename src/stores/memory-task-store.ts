@@ -1,5 +1,12 @@
 import { stringMemory } from './bytes.js'
-import type { ClaimedTask, NewTask, StoredTask, TaskChange, TaskStore } from './task-store.js'
+import type {
+  ClaimShares,
+  ClaimedTask,
+  NewTask,
+  StoredTask,
+  TaskChange,
+  TaskStore,
+} from './task-store.js'
 
 export interface MemoryTaskStoreOptions {
   /** Maximum number of tasks (default 10,000). */
@@ -100,13 +107,18 @@ export class MemoryTaskStore implements TaskStore {
     return 'changed'
   }
 
-  claim(limit: number): readonly ClaimedTask[] {
+  claim(limit: number, shares?: ClaimShares): readonly ClaimedTask[] {
     const claimed: ClaimedTask[] = []
+    const taken = new Map(shares?.taken)
     for (const name of this.#due) {
       if (claimed.length >= limit) break
-      this.#due.delete(name)
       const found = this.#find(name)
       if (found === undefined) continue
+      const { owner } = found
+      const own = taken.get(owner) ?? 0
+      if (shares !== undefined && owner !== shares.anybody && own >= shares.most) continue
+      taken.set(owner, own + 1)
+      this.#due.delete(name)
       found.claimed = true
       claimed.push(found)
     }

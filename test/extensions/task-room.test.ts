@@ -306,7 +306,7 @@ describe('a handler that does not return', () => {
 
   it('keeps its slot when others like it hold too many bytes, until some of them return', () => {
     const entries: LogEntry[] = []
-    const run = () => ({ bytes: 4096, parked: false })
+    const run = () => ({ owner: '', bytes: 4096, parked: false })
     const slots = new TaskSlots(4, (entry) => entries.push(entry), 10_000)
     const [a, b, c, d, e, f] = [run(), run(), run(), run(), run(), run()]
     for (const detached of [a, b, c]) {
@@ -337,20 +337,45 @@ describe('a handler that does not return', () => {
   it('keeps its slot when there are as many like it as slots, unless it has asked', () => {
     const slots = new TaskSlots(1, () => {})
     const [a, b] = [
-      { bytes: 1, parked: false },
-      { bytes: 1, parked: false },
+      { owner: '', bytes: 1, parked: false },
+      { owner: '', bytes: 1, parked: false },
     ]
     const detach = (run: typeof a) => {
       slots.take(run)
       slots.detach(run)
       return slots.free
     }
-    expect(detach({ bytes: 1, parked: true })).toBe(1)
+    expect(detach({ owner: '', bytes: 1, parked: true })).toBe(1)
     expect(detach(a)).toBe(1)
-    expect(detach({ bytes: 1, parked: true })).toBe(1)
+    expect(detach({ owner: '', bytes: 1, parked: true })).toBe(1)
     expect(detach(b)).toBe(0)
     slots.end(a)
     expect(slots.free).toBe(1)
+  })
+
+  it('leaves half of what such handlers may take to other principals', () => {
+    const slots = new TaskSlots(4, () => {}, 10_000)
+    const detach = (owner: string, bytes: number, parked = false) => {
+      const run = { owner, bytes, parked }
+      slots.take(run)
+      slots.detach(run)
+      return run
+    }
+    const [first] = [detach('ada', 1), detach('ada', 1)]
+    expect([slots.free, slots.freeFor('ada'), slots.freeFor('bob')]).toEqual([4, 2, 2])
+    detach('ada', 1)
+    detach('ada', 1)
+    expect([slots.free, slots.freeFor('ada'), slots.freeFor('bob')]).toEqual([2, 0, 2])
+    detach('bob', 1)
+    expect([slots.free, slots.freeFor('ada'), slots.freeFor('bob')]).toEqual([2, 0, 2])
+    slots.end(first)
+    expect([slots.free, slots.freeFor('ada'), slots.freeFor('bob')]).toEqual([3, 1, 2])
+    // By their bytes too: beyond 5000, those of one principal keep their slots.
+    const parked = [detach('eve', 4000, true), detach('eve', 4000, true), detach('eve', 1, true)]
+    expect(slots.freeFor('eve')).toBe(1)
+    for (const run of parked) slots.end(run)
+    expect(slots.freeFor('eve')).toBe(2)
+    expect([...slots.shares.taken.keys()].toSorted()).toEqual(['ada', 'bob'])
   })
 
   it('runs beside at most as many as there are slots', async () => {

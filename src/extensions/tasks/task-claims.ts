@@ -66,9 +66,9 @@ export class TaskClaims {
     await this.#options.ready
     for (;;) {
       this.#again = false
-      const { room, stopped } = this.#runner
+      const { room, shares, stopped } = this.#runner
       if (room <= 0 || stopped) return
-      const claimed = await this.#options.records.store.claim(room)
+      const claimed = await this.#options.records.store.claim(room, shares)
       for (const task of claimed) this.#continue(task)
       // One may have become runnable meanwhile.
       if (claimed.length === 0 && !this.#again) return
@@ -78,7 +78,7 @@ export class TaskClaims {
   /** Not awaited: a task whose state cannot be stored at present must not hold up others. */
   #continue(task: ClaimedTask): void {
     const continuing = this.#runner
-      .reserve(() => this.#start(task))
+      .reserve(task.owner, () => this.#start(task))
       .catch((error: unknown) => {
         if (lossOf(error) === undefined)
           this.#options.report({ level: 'error', message: 'A task could not be continued', error })

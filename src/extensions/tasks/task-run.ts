@@ -13,6 +13,7 @@ import type { Asking } from '../../server/ask.js'
 import type { AskingCall, Call, CallEnvironment, Caller } from '../../server/call.js'
 import { logEntryOf } from '../../server/log.js'
 import type { LogMessage } from '../../server/registry.js'
+import { ownerOf } from './task-id.js'
 import type { Answers, TaskEntry } from './task-record.js'
 import type { Recorded } from '../../server/asking/steps.js'
 
@@ -64,6 +65,8 @@ export class TaskRun implements CallEnvironment {
   readonly method = 'tools/call'
   readonly params: Params
   readonly client: Caller
+  /** Whose share of the slots it takes. */
+  readonly owner: string
   readonly key: string
   readonly attempt: number
   readonly revision: Revision
@@ -99,6 +102,7 @@ export class TaskRun implements CallEnvironment {
     this.attempt = options.attempt
     this.revision = options.revision
     this.client = options.client
+    this.owner = ownerOf(options.client)
     this.params = { name: options.tool, arguments: options.arguments, _meta: options.meta }
     this.#stored = new Set(Object.keys(options.steps))
     this.#handing = Promise.resolve(task)

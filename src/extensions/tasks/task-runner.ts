@@ -10,7 +10,7 @@ import { Suspended } from '../../server/ask.js'
 import type { Suspension } from '../../server/asking/ask-by-result.js'
 import type { InternalServer } from '../../server/context.js'
 import { stringMemory } from '../../stores/bytes.js'
-import type { ClaimedTask } from '../../stores/task-store.js'
+import type { ClaimShares, ClaimedTask } from '../../stores/task-store.js'
 import { nameInLogs } from './task-id.js'
 import { type OpenQuestion, type TaskState, isTerminal } from './task-record.js'
 import { type RecordChange, StoreError, type TaskRecords, lossOf } from './task-records.js'
@@ -56,8 +56,6 @@ export class TaskRunner {
   readonly writes: WriteRetries
   #draining = false
   readonly #slots: TaskSlots
-  /** Runs that are about to start. */
-  #starting = 0
   /** Bytes of results that wait to be stored. */
   #unstored = 0
   /** Called when there may be room for another task. */
@@ -94,17 +92,26 @@ export class TaskRunner {
 
   /** How many more handlers may run. */
   get room(): number {
-    if (this.#draining) return 0
-    return this.#slots.free - this.#starting
+    return this.#draining ? 0 : this.#slots.free
   }
 
-  /** Creates something that will run, and counts it as running meanwhile. */
-  async reserve<Value>(create: () => Promise<Value>): Promise<Value> {
-    this.#starting++
+  /** How many more of one owner. */
+  roomFor(owner: string): number {
+    return this.#draining ? 0 : this.#slots.freeFor(owner)
+  }
+
+  /** What each owner may still take of `room`. */
+  get shares(): ClaimShares {
+    return this.#slots.shares
+  }
+
+  /** Creates something and starts it, and counts it as running meanwhile. */
+  async reserve<Value>(owner: string, create: () => Promise<Value>): Promise<Value> {
+    const release = this.#slots.reserve(owner)
     try {
       return await create()
     } finally {
-      this.#starting--
+      release()
     }
   }
 

@@ -4,6 +4,7 @@ import {
   type TaskEntry,
 } from '../memory-task-store.js'
 import type {
+  ClaimShares,
   ClaimedTask,
   NewTask,
   StoreReport,
@@ -159,8 +160,8 @@ export class JournalTaskStore implements TaskStore {
     return outcome
   }
 
-  claim(limit: number): readonly ClaimedTask[] {
-    return this.#use().memory.claim(limit)
+  claim(limit: number, shares?: ClaimShares): readonly ClaimedTask[] {
+    return this.#use().memory.claim(limit, shares)
   }
 
   /** Throws if another process has taken the journal over while this one was stopped. */

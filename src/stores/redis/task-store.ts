@@ -1,4 +1,5 @@
 import type {
+  ClaimShares,
   ClaimedTask,
   NewTask,
   StoredTask,
@@ -178,8 +179,17 @@ export class RedisTaskStore implements TaskStore {
     return 'changed'
   }
 
-  async claim(limit: number): Promise<readonly ClaimedTask[]> {
-    const parameters = [this.#worker, whole(this.#lease), String(limit), String(CLAIMED_BYTES)]
+  async claim(limit: number, shares?: ClaimShares): Promise<readonly ClaimedTask[]> {
+    const { anybody = '', most = limit, taken = new Map<string, number>() } = shares ?? {}
+    const parameters = [
+      this.#worker,
+      whole(this.#lease),
+      String(limit),
+      String(CLAIMED_BYTES),
+      anybody,
+      String(shares === undefined ? Number.MAX_SAFE_INTEGER : most),
+      ...[...taken].flatMap(([owner, count]) => [owner, String(count)]),
+    ]
     const sent = performance.now()
     let reply: unknown
     try {
