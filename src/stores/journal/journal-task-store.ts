@@ -105,10 +105,15 @@ export class JournalTaskStore implements TaskStore {
     const lock = JournalLock.take(path, lost)
     try {
       const tasks = new Map<string, ClaimedTask>()
-      const file = JournalFile.open(path, lock, (line) => applyLine(tasks, line))
+      const file = JournalFile.open(path, lock, lost, (line) => applyLine(tasks, line))
       for (const [name, task] of tasks) memory.restore(name, { ...task, claimed: false })
       this.#compactAt = this.#compactBytes
       this.#opened = { memory, file, lock }
+      if (file.cut > 0)
+        report?.({
+          level: 'warning',
+          message: `The journal of tasks ${path} ended with an incomplete line, as after a crash: ${file.cut} bytes were cut. No change was acknowledged that they contained`,
+        })
     } catch (error) {
       lock.release()
       throw error
@@ -196,7 +201,8 @@ export class JournalTaskStore implements TaskStore {
         'The task journal is not open: it is open only while its server is being served',
       )
     // What is in memory is no longer true.
-    if (this.#opened.lock.lost !== undefined) throw this.#opened.lock.lost
+    const lost = this.#opened.lock.lost ?? this.#opened.file.lost
+    if (lost !== undefined) throw lost
     return this.#opened
   }
 
