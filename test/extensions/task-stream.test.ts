@@ -43,7 +43,10 @@ function read(name: string): Read {
 function listening(...names: string[]) {
   const reads: Read[] = []
   const sent: string[] = []
-  const told = { changed: (_: string) => {}, missed: () => {} }
+  const told: { changed: (name: string) => void; missed: () => void } = {
+    changed: () => {},
+    missed: () => {},
+  }
   const store = Object.assign(new MemoryTaskStore(), {
     get: (name: string) => {
       const reading = read(name)
