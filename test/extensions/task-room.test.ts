@@ -307,7 +307,7 @@ describe('a handler that does not return', () => {
   it('keeps its slot when others like it hold too many bytes, until some of them return', () => {
     const entries: LogEntry[] = []
     const run = () => ({ owner: '', bytes: 4096, parked: false })
-    const slots = new TaskSlots(4, (entry) => entries.push(entry), 10_000)
+    const slots = new TaskSlots(4, (entry) => entries.push(entry), { detached: 10_000 })
     const [a, b, c, d, e, f] = [run(), run(), run(), run(), run(), run()]
     for (const detached of [a, b, c]) {
       slots.take(detached)
@@ -353,8 +353,34 @@ describe('a handler that does not return', () => {
     expect(slots.free).toBe(1)
   })
 
+  it('lets no other start while those with slots hold too many bytes, in all or of one principal', () => {
+    const slots = new TaskSlots(8, () => {}, { running: 10_000 })
+    const take = (owner: string, bytes: number) => {
+      const run = { owner, bytes, parked: false }
+      slots.take(run)
+      return run
+    }
+    const free = () => [slots.free, slots.freeFor('ada'), slots.freeFor('bob'), slots.freeFor('')]
+    const [first, second] = [take('ada', 2000), take('ada', 2000)]
+    expect(free()).toEqual([6, 2, 4, 6])
+    second.bytes = 3000
+    slots.update(second)
+    expect(free()).toEqual([6, 0, 4, 6])
+    // Its tasks are not claimed either.
+    expect(slots.shares).toMatchObject({ most: 4, taken: new Map([['ada', 4]]) })
+    const release = slots.reserve('', 5000)
+    expect(free()).toEqual([0, 0, 0, 0])
+    release()
+    slots.end(first)
+    expect(free()).toEqual([7, 3, 4, 7])
+    slots.detach(second)
+    expect(free()).toEqual([8, 4, 4, 8])
+    slots.end(second)
+    expect(slots.shares.taken.size).toBe(0)
+  })
+
   it('leaves half of what such handlers may take to other principals', () => {
-    const slots = new TaskSlots(4, () => {}, 10_000)
+    const slots = new TaskSlots(4, () => {}, { detached: 10_000 })
     const detach = (owner: string, bytes: number, parked = false) => {
       const run = { owner, bytes, parked }
       slots.take(run)

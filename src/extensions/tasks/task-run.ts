@@ -88,6 +88,8 @@ export class TaskRun implements CallEnvironment {
   #ended = false
   /** About how many bytes it keeps in memory. */
   bytes = RUN
+  /** Called when `bytes` has changed. */
+  onHeld: () => void = ignore
   /** Called when it no longer has its task, because it was aborted or has parked it; its handler may still run. */
   onDetached: () => void = ignore
   /** Whether it has parked its task: it will be run again with the answers. */
@@ -115,6 +117,7 @@ export class TaskRun implements CallEnvironment {
   /** Counts what the task was created or claimed with, or what the run has recorded. */
   holds(entries: readonly string[]): void {
     for (const entry of entries) this.bytes += estimateMemory(entry)
+    this.onHeld()
   }
 
   /** Observes the run as that of a task. */

@@ -105,9 +105,14 @@ export class TaskRunner {
     return this.#slots.shares
   }
 
-  /** Creates something and starts it, and counts it as running meanwhile. */
-  async reserve<Value>(owner: string, create: () => Promise<Value>): Promise<Value> {
-    const release = this.#slots.reserve(owner)
+  /** Creates something of some entries and starts it, and counts it as running meanwhile. */
+  async reserve<Value>(
+    owner: string,
+    create: () => Promise<Value>,
+    entries: readonly string[] = [],
+  ): Promise<Value> {
+    const bytes = entries.reduce((sum, entry) => sum + 2 * entry.length, 0)
+    const release = this.#slots.reserve(owner, bytes)
     try {
       return await create()
     } finally {
@@ -212,6 +217,7 @@ export class TaskRunner {
     run.holds(entries)
     this.#runs.set(name, run)
     this.#slots.take(run)
+    run.onHeld = () => this.#slots.update(run)
     run.onDetached = () => {
       if (this.stopped) return
       this.#slots.detach(run)

@@ -5,6 +5,8 @@ import { ANYBODY } from './task-id.js'
 
 /** Maximum bytes of handlers that still run although they no longer have a task; further ones keep their slots. */
 const MAX_DETACHED = 64 * 1024 * 1024
+/** Maximum bytes of handlers that have a slot: while they hold more, no further one starts. */
+const MAX_RUNNING = 256 * 1024 * 1024
 /** Minimum milliseconds between two reports that slots are kept. */
 const REPORT_INTERVAL = 60_000
 
@@ -23,6 +25,8 @@ interface Share {
   /** The most that it may take of slots, and of handlers without a task. */
   readonly most: number
   slots: number
+  /** The bytes of handlers that have a slot. */
+  readonly running: Budget
   /** Handlers without a task that was parked. */
   aborted: number
   /** The bytes of all handlers without a task. */
@@ -30,7 +34,7 @@ interface Share {
 }
 
 /**
- * Counts the handlers that run. One whose task was cancelled, has expired, was parked or is run by another process is
+ * Counts the handlers that run, and what they hold. One whose task was cancelled, has expired, was parked or is run by another process is
  * detached: it frees its slot, even if it never returns. Detached handlers are limited by the bytes that they hold, and
  * those whose tasks were not parked also to the number of slots. One principal never has more than half of all that.
  */
@@ -40,8 +44,9 @@ export class TaskSlots {
   readonly #shares = new Map<string, Share>()
   /** Slots that are taken or reserved. */
   #slots = 0
-  /** Handlers that have a slot. */
-  readonly #taken = new Set<Run>()
+  /** Handlers that have a slot, and the bytes that they are charged. */
+  readonly #taken = new Map<Run, number>()
+  readonly #running: Budget
   /** Handlers without a task, and the bytes that they are charged. */
   readonly #detached = new Map<Run, number>()
   /** Those of them whose tasks were not parked. */
@@ -51,37 +56,52 @@ export class TaskSlots {
   readonly #waiting = new Set<Run>()
   #reported = Number.NEGATIVE_INFINITY
 
-  constructor(count: number, report: (entry: LogEntry) => void, maxDetached = MAX_DETACHED) {
+  constructor(
+    count: number,
+    report: (entry: LogEntry) => void,
+    { running = MAX_RUNNING, detached = MAX_DETACHED } = {},
+  ) {
     this.#count = count
     this.#report = report
-    this.#budget = new Budget(maxDetached)
+    this.#running = new Budget(running)
+    this.#budget = new Budget(detached)
   }
 
   get free(): number {
-    return this.#count - this.#slots
+    return this.#running.full ? 0 : this.#count - this.#slots
   }
 
   /** How many more tasks of an owner may run. */
   freeFor(owner: string): number {
-    const { most, slots } = this.#shareOf(owner)
-    return Math.min(this.free, most - slots)
+    const { most, slots, running } = this.#shareOf(owner)
+    return running.full ? 0 : Math.min(this.free, most - slots)
   }
 
   /** What is left of each principal's slots. */
   get shares(): ClaimShares {
-    const taken = [...this.#shares].map(([owner, { slots }]) => [owner, slots] as const)
+    const taken = [...this.#shares].map(
+      ([owner, { most, slots, running }]) => [owner, running.full ? most : slots] as const,
+    )
     return { anybody: ANYBODY, most: this.#half, taken: new Map(taken) }
   }
 
-  /** Keeps a slot for a run; returns a function that ends this. */
-  reserve(owner: string): () => void {
-    this.#add(owner, 1)
-    return () => this.#add(owner, -1)
+  /** Keeps a slot for a run that will hold some bytes; returns a function that ends this. */
+  reserve(owner: string, bytes: number): () => void {
+    this.#add(owner, 1, bytes)
+    return () => this.#add(owner, -1, -bytes)
   }
 
   take(run: Run): void {
-    this.#taken.add(run)
-    this.#add(run.owner, 1)
+    this.#taken.set(run, run.bytes)
+    this.#add(run.owner, 1, run.bytes)
+  }
+
+  /** A handler holds more than before. */
+  update(run: Run): void {
+    const charged = this.#taken.get(run)
+    if (charged === undefined) return
+    this.#taken.set(run, run.bytes)
+    this.#add(run.owner, 0, run.bytes - charged)
   }
 
   /** A handler runs on without a task. */
@@ -95,8 +115,7 @@ export class TaskSlots {
       this.#aborted.add(run)
       share.aborted++
     }
-    this.#taken.delete(run)
-    this.#add(run.owner, -1)
+    this.#free(run)
   }
 
   /** A handler has returned. */
@@ -106,7 +125,7 @@ export class TaskSlots {
     share.detached.release(this.#detached.get(run) ?? 0)
     this.#detached.delete(run)
     if (this.#aborted.delete(run)) share.aborted--
-    this.#add(run.owner, this.#taken.delete(run) ? -1 : 0)
+    this.#free(run)
     for (const waiting of this.#waiting) {
       if (!this.#mayDetach(waiting, this.#shareOf(waiting.owner))) continue
       this.#waiting.delete(waiting)
@@ -121,16 +140,25 @@ export class TaskSlots {
   #shareOf(owner: string): Share {
     const known = this.#shares.get(owner)
     if (known !== undefined) return known
-    const [most, bytes] =
-      owner === ANYBODY ? [this.#count, this.#budget.max] : [this.#half, this.#budget.max / 2]
-    return { most, slots: 0, aborted: 0, detached: new Budget(bytes, this.#budget) }
+    const [most, part] = owner === ANYBODY ? [this.#count, 1] : [this.#half, 1 / 2]
+    const running = new Budget(part * this.#running.max, this.#running)
+    const detached = new Budget(part * this.#budget.max, this.#budget)
+    return { most, slots: 0, running, aborted: 0, detached }
   }
 
-  /** Remembers the share of an owner as long as it has one. */
-  #add(owner: string, slots: number): void {
+  /** A handler that had a slot, if any, has none any more. */
+  #free(run: Run): void {
+    const bytes = this.#taken.get(run)
+    if (this.#taken.delete(run)) this.#add(run.owner, -1, -(bytes ?? 0))
+    else this.#add(run.owner, 0, 0)
+  }
+
+  /** Changes the share of an owner, which is remembered as long as there is one. */
+  #add(owner: string, slots: number, bytes: number): void {
     const share = this.#shareOf(owner)
     this.#slots += slots
     share.slots += slots
+    share.running.charge(bytes)
     if (share.slots + share.aborted + share.detached.used > 0) this.#shares.set(owner, share)
     else this.#shares.delete(owner)
   }
