@@ -43,6 +43,27 @@ function stubborn(task: Omit<NonNullable<Tool['task']> & object, 'mode'> = {}) {
 }
 const of = (attempt: number) => Array.from({ length: 30 }, (_, each) => `${attempt}: step ${each}`)
 
+it('each step costs the same, however many there were', async () => {
+  const spent: number[] = []
+  const many = tool({
+    name: 'many',
+    input: { type: 'object', properties: { count: { type: 'integer' } }, required: ['count'] },
+    task: 'must',
+    async run({ count }, call) {
+      const before = process.cpuUsage()
+      for (let each = 0; each < count; each++) await call.step(`step ${each}`, () => each)
+      const { user, system } = process.cpuUsage(before)
+      spent.push(user + system)
+      return 'done'
+    },
+  })
+  const client = clientOf(serverOf([many]))
+  for (const count of [300, 300, 4800])
+    await client.until(await client.create('many', { count }), 'completed')
+  // 16 times as many take about 16 times as long, where copying all of them takes 256 times.
+  expect((spent[2] ?? 0) / (spent[1] ?? 0)).toBeLessThan(50)
+})
+
 describe('no step begins after its task', () => {
   it.each([0, 1])('was cancelled, with "after: %i"', async (after) => {
     const { job, effects, errors, calls, proceed } = stubborn({ after })

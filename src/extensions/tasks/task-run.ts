@@ -272,14 +272,13 @@ export class TaskRun implements CallEnvironment {
   /** A finished step is stored before the handler learns its outcome. */
   async #storeStep(step: string, asking: AskByResult): Promise<void> {
     const task = await this.#handing
-    const { steps } = asking.recorded
-    const outcome = Object.hasOwn(steps, step) ? steps[step] : undefined
+    const outcome = asking.outcomeOf(step)
     if (task === undefined || outcome === undefined || this.#stored.has(step)) return
     this.#stored.add(step)
     const entry = entryOf({ step, outcome })
     this.holds([entry])
     const appended = task.append([entry], this.signal)
-    this.#appends = Promise.allSettled([this.#appends, appended])
+    this.#appends = Promise.allSettled([this.#appends, appended]).then(ignore)
     try {
       await appended
     } catch (error) {

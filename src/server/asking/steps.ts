@@ -33,6 +33,11 @@ export class Steps {
     return Object.fromEntries(this.#recorded)
   }
 
+  /** The outcome of one finished step. */
+  outcomeOf(key: string): Recorded | undefined {
+    return this.#recorded.get(key)
+  }
+
   /** Throws within a step of this call: steps cannot be nested, nor ask. */
   assertNotInStep(what: string): void {
     if (within?.getStore() === this)
