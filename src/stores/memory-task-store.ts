@@ -1,5 +1,12 @@
 import { stringMemory } from './bytes.js'
-import type { ClaimedTask, NewTask, StoredTask, TaskChange, TaskStore } from './task-store.js'
+import type {
+  ClaimShares,
+  ClaimedTask,
+  NewTask,
+  StoredTask,
+  TaskChange,
+  TaskStore,
+} from './task-store.js'
 
 export interface MemoryTaskStoreOptions {
   /** Maximum number of tasks (default 10,000). */
@@ -13,9 +20,44 @@ export interface MemoryTaskStoreOptions {
 }
 
 /** A task in memory. Only `claimed` changes. */
-export interface TaskEntry extends ClaimedTask {
+export interface TaskEntry extends StoredTask {
+  readonly entries: Entries
   claimed: boolean
+  /** What its texts have, and what it is charged. */
+  readonly text: number
   readonly bytes: number
+}
+
+/** The entries of a task at one version. Those of later versions share them: appending costs what is appended. */
+class Entries {
+  readonly #shared: string[]
+  readonly #count: number
+  readonly bytes: number
+
+  constructor(shared: string[], bytes: number) {
+    this.#shared = shared
+    this.#count = shared.length
+    this.bytes = bytes
+  }
+
+  static of(texts: readonly string[]): Entries {
+    return new Entries([], 0).with(texts)
+  }
+
+  with(texts: readonly string[]): Entries {
+    // Another version may have appended to them, and have been undone.
+    const shared = this.#shared.length === this.#count ? this.#shared : [...this.texts]
+    let { bytes } = this
+    for (const text of texts) {
+      shared.push(text)
+      bytes += ENTRY + stringMemory(text)
+    }
+    return new Entries(shared, bytes)
+  }
+
+  get texts(): readonly string[] {
+    return this.#shared.slice(0, this.#count)
+  }
 }
 
 /** The bytes that every task is charged at least, so that a small change always fits. */
@@ -36,7 +78,10 @@ export class MemoryTaskStore implements TaskStore {
   readonly #owners = new Map<string, { tasks: number; bytes: number }>()
   readonly #listeners = new Set<(name: string) => void>()
   #bytes = 0
+  #text = 0
   #swept = 0
+  /** No task expires before this time. */
+  #earliest = Number.POSITIVE_INFINITY
 
   constructor({
     maxTasks = 10_000,
@@ -60,11 +105,17 @@ export class MemoryTaskStore implements TaskStore {
     return this.#bytes
   }
 
-  create({ claimed, ...task }: NewTask): boolean {
-    const bytes = memoryOf(task)
+  /** Bytes of the texts of all tasks. */
+  get text(): number {
+    return this.#text
+  }
+
+  create({ claimed, ...given }: NewTask): boolean {
+    const task = { ...given, entries: Entries.of(given.entries) }
+    const { text, bytes } = sizesOf(task)
     if (Date.now() - this.#swept > SWEEP) this.#sweep()
     if (this.#find(task.name) !== undefined || !this.#makeRoom(task.owner, bytes, 1)) return false
-    this.#put({ ...task, version: 1, claimed: claimed && task.runnable, bytes })
+    this.#put({ ...task, version: 1, claimed: claimed && task.runnable, text, bytes })
     return true
   }
 
@@ -82,16 +133,17 @@ export class MemoryTaskStore implements TaskStore {
   ): 'changed' | 'conflict' | 'full' {
     const before = this.#find(name)
     if (before === undefined || before.version !== version) return 'conflict'
-    const entries = clear ? [] : [...before.entries, ...append]
+    const entries = clear ? Entries.of([]) : before.entries.with(append)
     const changed = { ...before, state, runnable, entries, version: version + 1 }
-    const bytes = memoryOf(changed)
+    const { text, bytes } = sizesOf(changed)
     const growth = bytes - before.bytes
     const fits = growth <= 0 || this.#makeRoom(before.owner, growth, 0)
     // It may have expired since, and have been deleted to make room.
     if (this.#tasks.get(name) !== before) return 'conflict'
     if (!fits) return 'full'
     const claimed = before.claimed && runnable && !release
-    this.#tasks.set(name, { ...changed, claimed, bytes })
+    this.#tasks.set(name, { ...changed, claimed, text, bytes })
+    this.#text += text - before.text
     // One that is due already keeps its place.
     if (runnable && !claimed) this.#due.add(name)
     else this.#due.delete(name)
@@ -100,15 +152,20 @@ export class MemoryTaskStore implements TaskStore {
     return 'changed'
   }
 
-  claim(limit: number): readonly ClaimedTask[] {
+  claim(limit: number, shares?: ClaimShares): readonly ClaimedTask[] {
     const claimed: ClaimedTask[] = []
+    const taken = new Map(shares?.taken)
     for (const name of this.#due) {
       if (claimed.length >= limit) break
-      this.#due.delete(name)
       const found = this.#find(name)
       if (found === undefined) continue
+      const { owner } = found
+      const own = taken.get(owner) ?? 0
+      if (shares !== undefined && owner !== shares.anybody && own >= shares.most) continue
+      taken.set(owner, own + 1)
+      this.#due.delete(name)
       found.claimed = true
-      claimed.push(found)
+      claimed.push(taskOf(found))
     }
     return claimed
   }
@@ -134,9 +191,15 @@ export class MemoryTaskStore implements TaskStore {
   }
 
   /** Puts a task back as it was, whatever the limits are. */
-  restore(name: string, task: Omit<TaskEntry, 'bytes'> | undefined): void {
+  restore(name: string, before: TaskEntry | undefined): void {
     this.#remove(name)
-    if (task !== undefined) this.#put({ ...task, bytes: memoryOf(task) })
+    if (before !== undefined) this.#put(before)
+  }
+
+  /** Adds a task that was stored elsewhere, whatever the limits are. */
+  load(stored: ClaimedTask): void {
+    const task = { ...stored, entries: Entries.of(stored.entries) }
+    this.#put({ ...task, claimed: false, ...sizesOf(task) })
   }
 
   subscribe(changed: (name: string) => void): () => void {
@@ -147,6 +210,7 @@ export class MemoryTaskStore implements TaskStore {
   /** Whether there is room, if need be without the tasks that have expired. */
   #makeRoom(owner: string, bytes: number, tasks: number): boolean {
     if (this.#fits(owner, bytes, tasks)) return true
+    if (Date.now() < this.#earliest) return false
     this.#sweep()
     return this.#fits(owner, bytes, tasks)
   }
@@ -171,6 +235,8 @@ export class MemoryTaskStore implements TaskStore {
 
   #put(task: TaskEntry): void {
     this.#tasks.set(task.name, task)
+    this.#text += task.text
+    this.#earliest = Math.min(this.#earliest, task.expires)
     if (task.runnable && !task.claimed) this.#due.add(task.name)
     this.#charge(task.owner, task.bytes, 1)
   }
@@ -180,6 +246,7 @@ export class MemoryTaskStore implements TaskStore {
     if (task === undefined) return
     this.#tasks.delete(name)
     this.#due.delete(name)
+    this.#text -= task.text
     this.#charge(task.owner, -task.bytes, -1)
   }
 
@@ -194,12 +261,26 @@ export class MemoryTaskStore implements TaskStore {
 
   #sweep(): void {
     this.#swept = Date.now()
-    for (const name of this.#tasks.keys()) this.#find(name)
+    this.#earliest = Number.POSITIVE_INFINITY
+    for (const name of this.#tasks.keys()) {
+      const { expires = this.#earliest } = this.#find(name) ?? {}
+      this.#earliest = Math.min(this.#earliest, expires)
+    }
   }
 }
 
-function memoryOf({ name, owner, state, entries }: Omit<ClaimedTask, 'version'>): number {
-  let bytes = OVERHEAD + stringMemory(name) + stringMemory(owner) + stringMemory(state)
-  for (const entry of entries) bytes += ENTRY + stringMemory(entry)
-  return Math.max(bytes, MINIMUM)
+/** A task as others see it. */
+export function taskOf(entry: TaskEntry): ClaimedTask {
+  const { name, owner, expires, runnable, version, state, entries } = entry
+  return { name, owner, expires, runnable, version, state, entries: entries.texts }
+}
+
+function sizesOf({
+  name,
+  owner,
+  state,
+  entries,
+}: Pick<TaskEntry, 'name' | 'owner' | 'state' | 'entries'>): Pick<TaskEntry, 'text' | 'bytes'> {
+  const text = stringMemory(name) + stringMemory(owner) + stringMemory(state) + entries.bytes
+  return { text, bytes: Math.max(OVERHEAD + text, MINIMUM) }
 }

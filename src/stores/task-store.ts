@@ -36,6 +36,15 @@ export interface TaskChange {
   readonly release?: boolean
 }
 
+/** How many tasks of one owner may be claimed, so that nobody takes all of the room. */
+export interface ClaimShares {
+  /** The owner whose tasks are claimed however many they are. */
+  readonly anybody: string
+  /** The most that one owner may have, with those in `taken`. */
+  readonly most: number
+  readonly taken: ReadonlyMap<string, number>
+}
+
 /** What an operator wants done with a task. */
 export interface TaskCommand {
   readonly command: 'cancel' | 'retry'
@@ -89,9 +98,19 @@ export interface TaskStore {
   ): 'changed' | 'conflict' | 'full' | Promise<'changed' | 'conflict' | 'full'>
   /**
    * Claims at most `limit` tasks that are to be run, have not expired and are not claimed. The one that has waited longest
-   * comes first: since it was created, became runnable or lost its claim.
+   * comes first: since it was created, became runnable or lost its claim. Tasks of owners that have their share are
+   * passed over, and keep their places; a store that ignores `shares` lets one principal take all the room of a process.
    */
-  claim(limit: number): readonly ClaimedTask[] | Promise<readonly ClaimedTask[]>
+  claim(
+    limit: number,
+    shares?: ClaimShares,
+  ): readonly ClaimedTask[] | Promise<readonly ClaimedTask[]>
+  /**
+   * Whether this process still has its claim of a task, so that no other one can have run it meanwhile. It is called before
+   * each step: a store whose claims expire answers from the time by a monotonic clock, and asks further only if that has
+   * passed, for example because the process was stopped. Without this method, claims end with their process only.
+   */
+  holds?(name: string): boolean | Promise<boolean>
   /** Ends the claims of this process. */
   release(): void | Promise<void>
   /**

@@ -73,6 +73,80 @@ describe('limits', () => {
     }))
 })
 
+describe('the slots of one principal', () => {
+  const principalOf = (id: string) => ({ principal: { id, scopes: [] } })
+  /** A server whose tasks run until they are told to end, and how many of them were running at most. */
+  function slow(options: Parameters<typeof serverOf>[1], task: object = {}) {
+    const running = new Map<string, (() => void)[]>()
+    let most = 0
+    const job: Tool = {
+      name: 'job',
+      input: { type: 'object' },
+      task: { mode: 'must', ...task },
+      run: (_, { client }) =>
+        new Promise<string>((resolve) => {
+          const own = running.get(client.principal?.id ?? '') ?? []
+          running.set(client.principal?.id ?? '', own)
+          own.push(() => resolve('done'))
+          most = Math.max(most, own.length)
+        }),
+    }
+    const count = (id: string) => running.get(id)?.length ?? 0
+    const endOne = (id: string) => running.get(id)?.shift()?.()
+    return { server: serverOf([job], options), count, endOne, most: () => most }
+  }
+  const turns = async () => {
+    for (let turn = 0; turn < 30; turn++) await new Promise((resolve) => setImmediate(resolve))
+  }
+
+  it.each([
+    [8, 4],
+    [5, 2],
+    [1, 1],
+  ])('are at most half: of %i, %i', async (concurrency, half) => {
+    const { server, count, endOne, most } = slow({ concurrency })
+    const [ada, bob] = [clientOf(server, principalOf('ada')), clientOf(server, principalOf('bob'))]
+    const ids = await Promise.all(Array.from({ length: 12 }, () => ada.create('job')))
+    await turns()
+    expect(count('ada')).toBe(half)
+    if (concurrency > 1) {
+      await bob.create('job')
+      await until(() => count('bob') === 1)
+    }
+    // What was queued is run in its turn.
+    for (let each = 0; each < ids.length; each++) {
+      await until(() => count('ada') > 0)
+      endOne('ada')
+    }
+    for (const id of ids) await ada.until(id, 'completed')
+    expect(most()).toBe(half)
+  })
+
+  it('are at most half of those of calls that become tasks: others stay calls', async () => {
+    const { server, count, endOne } = slow({ concurrency: 4 }, { mode: 'may', after: 1 })
+    const ada = clientOf(server, principalOf('ada'))
+    const calls = Array.from({ length: 4 }, () => ada.call('job'))
+    const created = new Set<unknown>()
+    for (const call of calls) void call.then(({ taskId }) => created.add(taskId))
+    await until(() => created.size === 2)
+    await turns()
+    expect([count('ada'), created.size]).toEqual([4, 2])
+    for (let each = 0; each < 4; each++) endOne('ada')
+    const results = await Promise.all(calls)
+    expect(results.filter(({ resultType }) => resultType === 'task')).toHaveLength(2)
+  })
+
+  it('are all, if it is not authenticated', async () => {
+    const { server, count } = slow({ concurrency: 8 })
+    const [one, other] = [clientOf(server), clientOf(server)]
+    await Promise.all(Array.from({ length: 6 }, () => one.create('job')))
+    await Promise.all(Array.from({ length: 6 }, () => other.create('job')))
+    await until(() => count('') === 8)
+    await turns()
+    expect(count('')).toBe(8)
+  })
+})
+
 describe('a task of another principal', () => {
   it('is compared by its owner before anything of it is read', async () => {
     const stored: StoredTask = {

@@ -306,8 +306,8 @@ describe('a handler that does not return', () => {
 
   it('keeps its slot when others like it hold too many bytes, until some of them return', () => {
     const entries: LogEntry[] = []
-    const run = () => ({ bytes: 4096, parked: false })
-    const slots = new TaskSlots(4, (entry) => entries.push(entry), 10_000)
+    const run = () => ({ owner: '', bytes: 4096, parked: false })
+    const slots = new TaskSlots(4, (entry) => entries.push(entry), { detached: 10_000 })
     const [a, b, c, d, e, f] = [run(), run(), run(), run(), run(), run()]
     for (const detached of [a, b, c]) {
       slots.take(detached)
@@ -337,20 +337,71 @@ describe('a handler that does not return', () => {
   it('keeps its slot when there are as many like it as slots, unless it has asked', () => {
     const slots = new TaskSlots(1, () => {})
     const [a, b] = [
-      { bytes: 1, parked: false },
-      { bytes: 1, parked: false },
+      { owner: '', bytes: 1, parked: false },
+      { owner: '', bytes: 1, parked: false },
     ]
     const detach = (run: typeof a) => {
       slots.take(run)
       slots.detach(run)
       return slots.free
     }
-    expect(detach({ bytes: 1, parked: true })).toBe(1)
+    expect(detach({ owner: '', bytes: 1, parked: true })).toBe(1)
     expect(detach(a)).toBe(1)
-    expect(detach({ bytes: 1, parked: true })).toBe(1)
+    expect(detach({ owner: '', bytes: 1, parked: true })).toBe(1)
     expect(detach(b)).toBe(0)
     slots.end(a)
     expect(slots.free).toBe(1)
+  })
+
+  it('lets no other start while those with slots hold too many bytes, in all or of one principal', () => {
+    const slots = new TaskSlots(8, () => {}, { running: 10_000 })
+    const take = (owner: string, bytes: number) => {
+      const run = { owner, bytes, parked: false }
+      slots.take(run)
+      return run
+    }
+    const free = () => [slots.free, slots.freeFor('ada'), slots.freeFor('bob'), slots.freeFor('')]
+    const [first, second] = [take('ada', 2000), take('ada', 2000)]
+    expect(free()).toEqual([6, 2, 4, 6])
+    second.bytes = 3000
+    slots.update(second)
+    expect(free()).toEqual([6, 0, 4, 6])
+    // Its tasks are not claimed either.
+    expect(slots.shares).toMatchObject({ most: 4, taken: new Map([['ada', 4]]) })
+    const release = slots.reserve('', 5000)
+    expect(free()).toEqual([0, 0, 0, 0])
+    release()
+    slots.end(first)
+    expect(free()).toEqual([7, 3, 4, 7])
+    slots.detach(second)
+    expect(free()).toEqual([8, 4, 4, 8])
+    slots.end(second)
+    expect(slots.shares.taken.size).toBe(0)
+  })
+
+  it('leaves half of what such handlers may take to other principals', () => {
+    const slots = new TaskSlots(4, () => {}, { detached: 10_000 })
+    const detach = (owner: string, bytes: number, parked = false) => {
+      const run = { owner, bytes, parked }
+      slots.take(run)
+      slots.detach(run)
+      return run
+    }
+    const [first] = [detach('ada', 1), detach('ada', 1)]
+    expect([slots.free, slots.freeFor('ada'), slots.freeFor('bob')]).toEqual([4, 2, 2])
+    detach('ada', 1)
+    detach('ada', 1)
+    expect([slots.free, slots.freeFor('ada'), slots.freeFor('bob')]).toEqual([2, 0, 2])
+    detach('bob', 1)
+    expect([slots.free, slots.freeFor('ada'), slots.freeFor('bob')]).toEqual([2, 0, 2])
+    slots.end(first)
+    expect([slots.free, slots.freeFor('ada'), slots.freeFor('bob')]).toEqual([3, 1, 2])
+    // By their bytes too: beyond 5000, those of one principal keep their slots.
+    const parked = [detach('eve', 4000, true), detach('eve', 4000, true), detach('eve', 1, true)]
+    expect(slots.freeFor('eve')).toBe(1)
+    for (const run of parked) slots.end(run)
+    expect(slots.freeFor('eve')).toBe(2)
+    expect([...slots.shares.taken.keys()].toSorted()).toEqual(['ada', 'bob'])
   })
 
   it('runs beside at most as many as there are slots', async () => {

@@ -222,6 +222,30 @@ it('ends what runs when another process has taken the journal over', () =>
     await channel.close()
   }))
 
+it('acknowledges no more tasks when its journal was deleted, and ends what runs', async () => {
+  const { run, begun } = controlled()
+  const slow: Tool = { name: 'slow', input: { type: 'object' }, task: 'must', run }
+  const report = vi.fn()
+  const server = serverOf([slow], { store: new JournalTaskStore(path()) })
+  const channel = connectInMemory(server, { report })
+  const client = clientOf(server)
+  const taskId = await client.create('slow')
+  const { call } = await begun()
+  rmSync(path())
+  for (let each = 0; each < 5; each++)
+    expect(await client.error('tools/call', { name: 'slow' })).toMatchObject({ code: -32603 })
+  await until(() => call.signal.aborted)
+  expect(call.signal.reason).toMatchObject({ code: 'JOURNAL_LOST' })
+  expect(await client.error('tasks/get', { taskId })).toMatchObject({ code: -32603 })
+  expect(report).toHaveBeenCalledWith({
+    level: 'error',
+    message: 'The journal of tasks cannot be used any more',
+    error: expect.objectContaining({ message: expect.stringContaining('was deleted') }),
+  })
+  await client.close()
+  await channel.close()
+})
+
 /** A journal on a disk that is full while `full` is true. */
 function onDisk() {
   const disk = { full: false, refused: 0 }

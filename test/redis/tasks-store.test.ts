@@ -213,6 +213,30 @@ describe.skipIf(!hasRedis)('tasks on one server', () => {
     expect(await store.claim(9)).toMatchObject([{ name: 'a', version: 1 }])
   })
 
+  it('has no claim after it was stopped for longer than its lease, and another process has taken it', async () => {
+    const prefix = newPrefix()
+    const [store, other] = [make({ prefix }), make({ prefix })]
+    const held = (name: string) => Promise.resolve(store.holds?.(name))
+    const expires = Date.now() + 10 * LEASE
+    await store.create(newTask('a', { claimed: true, expires }))
+    expect(await held('a')).toBe(true)
+    expect(await held('b')).toBe(false)
+    await advanceKeys(urls(), `{${prefix}}`, LEASE)
+    expect(await other.claim(1)).toMatchObject([{ name: 'a' }])
+    // It does not ask Redis while the lease has not ended by its clock.
+    expect(await held('a')).toBe(true)
+    const now = performance.now() + LEASE
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now)
+    try {
+      // A new claim says nothing of earlier ones.
+      await store.create(newTask('c', { claimed: true, expires }))
+      expect(await held('a')).toBe(false)
+      expect(await held('c')).toBe(true)
+    } finally {
+      clock.mockRestore()
+    }
+  })
+
   it('keeps its claims as long as it renews its lease', async () => {
     const prefix = newPrefix()
     const store = make({ prefix, lease: 6000 })

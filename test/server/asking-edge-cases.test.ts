@@ -450,6 +450,33 @@ describe('call.ask in tools/list', () => {
   })
 })
 
+describe('after a call was cancelled', () => {
+  it.each(ALL_FORMS)('no step begins, and none is recorded as failed, in %s', async (revision) => {
+    const effects: number[] = []
+    const errors: unknown[] = []
+    const controller = new AbortController()
+    let end = () => {}
+    const ended = new Promise<void>((resolve) => (end = resolve))
+    const server = serverOf(async (call) => {
+      await call.step('before', () => void effects.push(0))
+      const cancelled = new Promise((resolve) => call.signal.addEventListener('abort', resolve))
+      controller.abort()
+      await cancelled
+      for (let each = 1; each <= 30; each++)
+        await call
+          .step(`step ${each}`, () => void effects.push(each))
+          .catch((error: unknown) => errors.push(error === call.signal.reason))
+      end()
+    })
+    await using client = await connect(memory(server), { revision })
+    const { signal } = controller
+    await expect(client.callTool('it', {}, { signal })).rejects.toThrow()
+    await ended
+    expect(effects).toEqual([0])
+    expect(errors).toEqual(Array.from({ length: 30 }, () => true))
+  })
+})
+
 describe('while a call is being suspended', () => {
   it('every step that has started is stored', async () => {
     // At any number of turns from the moment at which the response is decided.

@@ -296,7 +296,23 @@ describe('a process that has the lock', () => {
     const store = openStore()
     const stat = vi.spyOn(fs, 'statSync')
     for (let each = 0; each < 10; each++) await store.create(newTask(`task ${each}`))
-    expect(stat).toHaveBeenCalledTimes(10)
+    expect(stat.mock.calls.filter(([name]) => name === lock())).toHaveLength(10)
+  })
+
+  it('looks at it before a step only if it was stopped', async () => {
+    const store = openStore()
+    vi.advanceTimersByTime(1000)
+    const stat = vi.spyOn(fs, 'statSync')
+    expect(store.holds()).toBe(true)
+    expect(stat).not.toHaveBeenCalled()
+    const now = performance.now() + 6000
+    vi.spyOn(performance, 'now').mockImplementation(() => now)
+    expect(store.holds()).toBe(true)
+    takeAway()
+    // It was touched just now: nobody can have taken it.
+    expect(store.holds()).toBe(true)
+    vi.spyOn(performance, 'now').mockImplementation(() => now + 6000)
+    expect(() => store.holds()).toThrow(lost('process 1 of another container or machine'))
   })
 
   it.each([

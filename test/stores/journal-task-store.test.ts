@@ -260,6 +260,24 @@ describe('JournalTaskStore', () => {
     expect((await reopen()).size).toBe(10)
   })
 
+  it('is compacted by what its tasks have, not by what they are charged', async () => {
+    const count = 100
+    const store = await openStore({ compactBytes: 1000 })
+    const names = Array.from({ length: count }, (_, each) => `task ${each}`)
+    await Promise.all(names.map((name) => store.create(newTask(name))))
+    const { size } = statSync(path())
+    let largest = 0
+    for (let version = 1; version <= 60; version++) {
+      await Promise.all(
+        names.map((name) => store.change(name, version, { state: `${version}`, runnable: true })),
+      )
+      largest = Math.max(largest, statSync(path()).size)
+    }
+    expect(size).toBeLessThan(300 * count)
+    // One batch may come on top.
+    expect(largest).toBeLessThan(4 * 300 * count)
+  })
+
   it('is compacted without changes that are not acknowledged yet', async () => {
     const store = await openStore({ compactBytes: 20_000 })
     for (const name of ['a', 'b']) await store.create(newTask(name))

@@ -21,6 +21,50 @@ describe('MemoryTaskStore', () => {
     expect(store.bytes).toBeLessThan(5000)
   })
 
+  it('looks for expired tasks only when one may have expired, however often it is full', () => {
+    const maxTasks = 1000
+    const store = new MemoryTaskStore({ maxTasks, maxTasksPerOwner: maxTasks })
+    const expires = Date.now() + 60_000
+    for (let each = 0; each < maxTasks; each++)
+      store.create(newTask(`task ${each}`, { expires: expires + 1000 * each }))
+    const clock = vi.spyOn(Date, 'now')
+    const refusals = () => {
+      clock.mockClear()
+      for (let each = 0; each < 10; each++) expect(store.create(newTask('late'))).toBe(false)
+      return clock.mock.calls.length
+    }
+    expect(refusals()).toBeLessThan(100)
+    vi.setSystemTime(expires)
+    expect(store.create(newTask('in time', { expires: expires + 1 }))).toBe(true)
+    expect(refusals()).toBeLessThan(100)
+    vi.setSystemTime(expires + 1)
+    expect(store.create(newTask('in time again'))).toBe(true)
+    expect(store.size).toBe(maxTasks)
+  })
+
+  it('has the entries of each version, also after one was undone', () => {
+    const store = new MemoryTaskStore()
+    const append = (version: number, ...entries: string[]) =>
+      store.change('a', version, { state: 'x', runnable: true, append: entries })
+    const texts = () => store.entry('a')?.entries.texts
+    store.create(newTask('a', { entries: ['1'] }))
+    append(1, '2')
+    const before = store.entry('a')
+    const { bytes } = store
+    append(2, 'x'.repeat(10_000))
+    expect(before?.entries.texts).toEqual(['1', '2'])
+    store.restore('a', before)
+    expect([texts(), store.bytes]).toEqual([['1', '2'], bytes])
+    append(2, '3')
+    append(3)
+    append(4, '4', '5')
+    expect(texts()).toEqual(['1', '2', '3', '4', '5'])
+    expect(store.claim(1)).toMatchObject([{ entries: ['1', '2', '3', '4', '5'] }])
+    expect(before?.entries.texts).toEqual(['1', '2'])
+    store.restore('a', undefined)
+    expect([store.bytes, store.text, store.size]).toEqual([0, 0, 0])
+  })
+
   it('does not put a task back that expires while room is made for it', () => {
     const store = new MemoryTaskStore({ maxBytes: 10_000 })
     const now = Date.now()

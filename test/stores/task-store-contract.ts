@@ -127,6 +127,32 @@ export function taskStoreContract({ create, advance, restart, another }: Contrac
     expect(namesOf(await store.claim(9))).toEqual(['parked'])
   })
 
+  it('passes over the tasks of owners that have their share, and keeps their places', async () => {
+    const store = await create()
+    for (const [name, owner] of [
+      ['a1', 'ada'],
+      ['a2', 'ada'],
+      ['a3', 'ada'],
+      ['n1', 'nobody'],
+      ['b1', 'bob'],
+      ['n2', 'nobody'],
+      ['b2', 'bob'],
+    ] as const)
+      await store.create(newTask(name, { owner }))
+    const shares = (taken: Record<string, number>) => ({
+      anybody: 'nobody',
+      most: 2,
+      taken: new Map(Object.entries(taken)),
+    })
+    const claim = async (limit: number, taken: Record<string, number>) =>
+      namesOf(await store.claim(limit, shares(taken)))
+    expect(await claim(2, { ada: 1, nobody: 9 })).toEqual(['a1', 'n1'])
+    expect(await claim(9, { ada: 2, nobody: 9 })).toEqual(['b1', 'n2', 'b2'])
+    expect(await claim(9, { ada: 7 })).toEqual([])
+    expect(await claim(1, { ada: 1 })).toEqual(['a2'])
+    expect(namesOf(await store.claim(9))).toEqual(['a3'])
+  })
+
   it('gives each task to one of several claims at the same time', async () => {
     const store = await create()
     const names = Array.from({ length: 20 }, (_, index) => `task ${index}`)

@@ -95,21 +95,25 @@ export class TaskCalls {
       plain.attach(call, asking)
       return await this.#callThenTask(toolCall, options, { run, environment: plain, create })
     }
-    const started = this.#options.workers && this.#runner.room > 0
-    const created = await this.#runner.reserve(() => create(asking.recorded, started))
+    const owner = ownerOf(caller)
+    const started = this.#options.workers && this.#runner.roomFor(owner) > 0
+    const creating = async () => {
+      const made = await create(asking.recorded, started)
+      if (!started || typeof made === 'string' || call.signal.aborted) return made
+      const task = environment(this.#runner.writerOf(made.name, attempt))
+      this.#runner.start(made, task, () => run(task))
+      return made
+    }
+    const created = await (started ? this.#runner.reserve(owner, creating) : creating())
     if (typeof created === 'string') {
+      if (started) this.#claims.claim()
       if (options.mode === 'may') return await run()
       throw notCreated(created, this.#options.maxTaskBytes)
     }
     const { name, taskId, state } = created
-    if (call.signal.aborted) {
-      this.#cancel(name)
-      // Others may have been queued because this one was about to run.
-      this.#claims.claim()
-    } else if (started) {
-      const task = environment(this.#runner.writerOf(name, attempt))
-      this.#runner.start(created, task, () => run(task))
-    } else this.#claims.claim()
+    if (call.signal.aborted) this.#cancel(name)
+    // Others may have been queued because this one was about to run.
+    if (!started || call.signal.aborted) this.#claims.claim()
     return { resultType: 'task', ...taskOf(taskId, state) }
   }
 
@@ -136,22 +140,26 @@ export class TaskCalls {
     const first = await Promise.race([outcome, late])
     clearTimeout(timer)
     if (first !== 'late') return unwrap(first)
-    let created: Created | undefined
-    const handedOver =
-      !this.#runner.stopped &&
-      !call.signal.aborted &&
-      this.#runner.room > 0 &&
-      (await this.#runner.reserve(() =>
-        environment.handOver(async (recorded) => {
-          const made = await create(recorded, true)
-          if (typeof made === 'string') return undefined
-          created = made
-          return this.#runner.writerOf(made.name, environment.attempt)
-        }),
-      ))
-    if (!handedOver || created === undefined) return unwrap(await outcome)
-    const { name, taskId, state } = created
-    this.#runner.start(created, environment, () => outcome.then(unwrap))
+    const mayStart = !this.#runner.stopped && !call.signal.aborted
+    if (!mayStart || this.#runner.roomFor(environment.owner) <= 0) return unwrap(await outcome)
+    const handedOver = await this.#runner.reserve(environment.owner, async () => {
+      let created: Created | undefined
+      const handed = await environment.handOver(async (recorded) => {
+        const made = await create(recorded, true)
+        if (typeof made === 'string') return undefined
+        created = made
+        return this.#runner.writerOf(made.name, environment.attempt)
+      })
+      if (!handed || created === undefined) return undefined
+      this.#runner.start(created, environment, () => outcome.then(unwrap))
+      return created
+    })
+    if (handedOver === undefined) {
+      // Others may have been queued meanwhile.
+      this.#claims.claim()
+      return unwrap(await outcome)
+    }
+    const { name, taskId, state } = handedOver
     if (call.signal.aborted) this.#cancel(name)
     return { resultType: 'task', ...taskOf(taskId, state) }
   }

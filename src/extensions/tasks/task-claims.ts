@@ -14,6 +14,8 @@ import type { RunnerOptions, TaskRunner } from './task-runner.js'
 
 /** Milliseconds after which a store that has failed is asked again for tasks. */
 const AGAIN = 5000
+/** Tasks that are claimed together at most: what they hold is not known before. */
+const TOGETHER = 16
 
 const NO_ROOM =
   'The task could not be run: it has reached its limit of bytes, or the limits of the store'
@@ -66,9 +68,9 @@ export class TaskClaims {
     await this.#options.ready
     for (;;) {
       this.#again = false
-      const { room, stopped } = this.#runner
+      const { room, shares, stopped } = this.#runner
       if (room <= 0 || stopped) return
-      const claimed = await this.#options.records.store.claim(room)
+      const claimed = await this.#options.records.store.claim(Math.min(room, TOGETHER), shares)
       for (const task of claimed) this.#continue(task)
       // One may have become runnable meanwhile.
       if (claimed.length === 0 && !this.#again) return
@@ -78,7 +80,7 @@ export class TaskClaims {
   /** Not awaited: a task whose state cannot be stored at present must not hold up others. */
   #continue(task: ClaimedTask): void {
     const continuing = this.#runner
-      .reserve(() => this.#start(task))
+      .reserve(task.owner, () => this.#start(task), task.entries)
       .catch((error: unknown) => {
         if (lossOf(error) === undefined)
           this.#options.report({ level: 'error', message: 'A task could not be continued', error })

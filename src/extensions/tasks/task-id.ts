@@ -37,7 +37,9 @@ export function unknownTask(): RpcError {
   )
 }
 
-/** Callers without authentication share one name: the id of a task is all that protects it. */
+/** The owner of tasks whose callers are not authenticated: the id of such a task is all that protects it. */
+export const ANYBODY = ''
+
 export function ownerOf({ principal }: Caller): string {
-  return principal === undefined ? '' : `principal ${principal.id}`
+  return principal === undefined ? ANYBODY : `principal ${principal.id}`
 }

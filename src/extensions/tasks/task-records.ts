@@ -113,6 +113,11 @@ export class TaskRecords {
     return endOf(this.store.subscribe(changed, missed), 'subscribe')
   }
 
+  /** Whether this process still has its claim of a task. */
+  holds(name: string): Promise<boolean> {
+    return attempt(() => this.store.holds?.(name) ?? true)
+  }
+
   #read(name: string): Promise<StoredTask | undefined> {
     return attempt(() => this.store.get(name))
   }

@@ -1,6 +1,6 @@
 import { estimateMemory } from '../../jsonrpc/budget.js'
 import type { HttpRequest } from '../../jsonrpc/channel.js'
-import { RpcError } from '../../jsonrpc/errors.js'
+import { RpcError, abortError } from '../../jsonrpc/errors.js'
 import { ignore } from '../../jsonrpc/hook.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
 import type { Id, Params } from '../../jsonrpc/message.js'
@@ -13,6 +13,7 @@ import type { Asking } from '../../server/ask.js'
 import type { AskingCall, Call, CallEnvironment, Caller } from '../../server/call.js'
 import { logEntryOf } from '../../server/log.js'
 import type { LogMessage } from '../../server/registry.js'
+import { ownerOf } from './task-id.js'
 import type { Answers, TaskEntry } from './task-record.js'
 import type { Recorded } from '../../server/asking/steps.js'
 
@@ -32,6 +33,8 @@ export interface TaskWriter {
     signal: AbortSignal,
   ): Promise<void>
   status(message: string): Promise<void>
+  /** Whether no other process can have begun to run the task. */
+  held(signal: AbortSignal): Promise<boolean>
 }
 
 export interface TaskRunOptions {
@@ -62,6 +65,8 @@ export class TaskRun implements CallEnvironment {
   readonly method = 'tools/call'
   readonly params: Params
   readonly client: Caller
+  /** Whose share of the slots it takes. */
+  readonly owner: string
   readonly key: string
   readonly attempt: number
   readonly revision: Revision
@@ -83,10 +88,14 @@ export class TaskRun implements CallEnvironment {
   #ended = false
   /** About how many bytes it keeps in memory. */
   bytes = RUN
+  /** Called when `bytes` has changed. */
+  onHeld: () => void = ignore
   /** Called when it no longer has its task, because it was aborted or has parked it; its handler may still run. */
   onDetached: () => void = ignore
   /** Whether it has parked its task: it will be run again with the answers. */
   parked = false
+  /** Whether another process may have its task. */
+  interrupted = false
 
   constructor(options: TaskRunOptions, task?: TaskWriter) {
     this.#options = options
@@ -95,6 +104,7 @@ export class TaskRun implements CallEnvironment {
     this.attempt = options.attempt
     this.revision = options.revision
     this.client = options.client
+    this.owner = ownerOf(options.client)
     this.params = { name: options.tool, arguments: options.arguments, _meta: options.meta }
     this.#stored = new Set(Object.keys(options.steps))
     this.#handing = Promise.resolve(task)
@@ -107,6 +117,7 @@ export class TaskRun implements CallEnvironment {
   /** Counts what the task was created or claimed with, or what the run has recorded. */
   holds(entries: readonly string[]): void {
     for (const entry of entries) this.bytes += estimateMemory(entry)
+    this.onHeld()
   }
 
   /** Observes the run as that of a task. */
@@ -230,8 +241,10 @@ export class TaskRun implements CallEnvironment {
       },
       ask: (questions) => asking.ask(questions),
       step: async (name, run) => {
+        await this.#checkClaim()
+        // The signal of the request does not know that the task was cancelled.
+        if (call.signal.aborted) throw abortError(call.signal.reason)
         try {
-          // The signal of the request does not know that the task was cancelled.
           return await asking.step(name, (signal) => run(AbortSignal.any([signal, call.signal])))
         } finally {
           await this.#storeStep(name, asking)
@@ -244,17 +257,28 @@ export class TaskRun implements CallEnvironment {
     return this.asking(call)
   }
 
+  /** A process that was stopped must not begin a step that another one may have begun. */
+  async #checkClaim(): Promise<void> {
+    const task = await this.#handing
+    if (task === undefined || !this.open || (await task.held(this.signal))) return
+    this.interrupted = true
+    this.abort(
+      new Error(
+        'Another process may run the task now: this one was stopped for too long, or cut off from the store',
+      ),
+    )
+  }
+
   /** A finished step is stored before the handler learns its outcome. */
   async #storeStep(step: string, asking: AskByResult): Promise<void> {
     const task = await this.#handing
-    const { steps } = asking.recorded
-    const outcome = Object.hasOwn(steps, step) ? steps[step] : undefined
+    const outcome = asking.outcomeOf(step)
     if (task === undefined || outcome === undefined || this.#stored.has(step)) return
     this.#stored.add(step)
     const entry = entryOf({ step, outcome })
     this.holds([entry])
     const appended = task.append([entry], this.signal)
-    this.#appends = Promise.allSettled([this.#appends, appended])
+    this.#appends = Promise.allSettled([this.#appends, appended]).then(ignore)
     try {
       await appended
     } catch (error) {

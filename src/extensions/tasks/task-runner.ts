@@ -10,7 +10,7 @@ import { Suspended } from '../../server/ask.js'
 import type { Suspension } from '../../server/asking/ask-by-result.js'
 import type { InternalServer } from '../../server/context.js'
 import { stringMemory } from '../../stores/bytes.js'
-import type { ClaimedTask } from '../../stores/task-store.js'
+import type { ClaimShares, ClaimedTask } from '../../stores/task-store.js'
 import { nameInLogs } from './task-id.js'
 import { type OpenQuestion, type TaskState, isTerminal } from './task-record.js'
 import { type RecordChange, StoreError, type TaskRecords, lossOf } from './task-records.js'
@@ -56,8 +56,6 @@ export class TaskRunner {
   readonly writes: WriteRetries
   #draining = false
   readonly #slots: TaskSlots
-  /** Runs that are about to start. */
-  #starting = 0
   /** Bytes of results that wait to be stored. */
   #unstored = 0
   /** Called when there may be room for another task. */
@@ -94,17 +92,31 @@ export class TaskRunner {
 
   /** How many more handlers may run. */
   get room(): number {
-    if (this.#draining) return 0
-    return this.#slots.free - this.#starting
+    return this.#draining ? 0 : this.#slots.free
   }
 
-  /** Creates something that will run, and counts it as running meanwhile. */
-  async reserve<Value>(create: () => Promise<Value>): Promise<Value> {
-    this.#starting++
+  /** How many more of one owner. */
+  roomFor(owner: string): number {
+    return this.#draining ? 0 : this.#slots.freeFor(owner)
+  }
+
+  /** What each owner may still take of `room`. */
+  get shares(): ClaimShares {
+    return this.#slots.shares
+  }
+
+  /** Creates something of some entries and starts it, and counts it as running meanwhile. */
+  async reserve<Value>(
+    owner: string,
+    create: () => Promise<Value>,
+    entries: readonly string[] = [],
+  ): Promise<Value> {
+    const bytes = entries.reduce((sum, entry) => sum + 2 * entry.length, 0)
+    const release = this.#slots.reserve(owner, bytes)
     try {
       return await create()
     } finally {
-      this.#starting--
+      release()
     }
   }
 
@@ -192,6 +204,7 @@ export class TaskRunner {
           append,
           runnable: false,
         })),
+      held: (signal) => this.writes.until(() => this.#records.holds(name), signal),
     }
   }
 
@@ -204,6 +217,7 @@ export class TaskRunner {
     run.holds(entries)
     this.#runs.set(name, run)
     this.#slots.take(run)
+    run.onHeld = () => this.#slots.update(run)
     run.onDetached = () => {
       if (this.stopped) return
       this.#slots.detach(run)
@@ -245,7 +259,8 @@ export class TaskRunner {
 
   async #finish(name: string, run: TaskRun, outcome: Outcome): Promise<void> {
     run.end()
-    if (run.parked) return
+    // Whoever has its task runs it again: what the handler made of refused steps is not its outcome.
+    if (run.parked || run.interrupted) return
     // A task that was interrupted has no outcome; one that has finished all the same has.
     if (this.stopped && !isComplete(outcome)) return
     if ('thrown' in outcome)

@@ -14,7 +14,7 @@ import { TaskStream } from './task-stream.js'
 export interface TasksOptions {
   /** Where tasks are stored (default: in memory, `new MemoryTaskStore()`). */
   store?: TaskStore
-  /** Maximum tasks whose handlers run at the same time (default 256); others are queued. */
+  /** Maximum tasks whose handlers run at the same time (default 256), at most half of them for one principal; others are queued. */
   concurrency?: number
   /** Maximum bytes of one task: its arguments, steps and answers, or its result (default 4 MiB). */
   maxTaskBytes?: number

@@ -114,6 +114,11 @@ export class AskByResult implements Asking {
     return { answers: Object.fromEntries(answers), steps: this.#steps.recorded }
   }
 
+  /** The outcome of one finished step. */
+  outcomeOf(step: string): Recorded | undefined {
+    return this.#steps.outcomeOf(step)
+  }
+
   /**
    * From now on, the call is suspended by `suspend`; if that returns false, as before. Returns false if the call is
    * being suspended already.

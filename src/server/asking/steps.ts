@@ -1,3 +1,4 @@
+import { abortError } from '../../jsonrpc/errors.js'
 import { ignore } from '../../jsonrpc/hook.js'
 import { asyncStorage } from '../../runtime.js'
 import { type Json, type StepValue, Suspended } from '../ask.js'
@@ -30,6 +31,11 @@ export class Steps {
   /** The outcomes of finished steps. */
   get recorded(): Record<string, Recorded> {
     return Object.fromEntries(this.#recorded)
+  }
+
+  /** The outcome of one finished step. */
+  outcomeOf(key: string): Recorded | undefined {
+    return this.#recorded.get(key)
   }
 
   /** Throws within a step of this call: steps cannot be nested, nor ask. */
@@ -71,7 +77,10 @@ export class Steps {
     key: string,
     run: (signal: AbortSignal) => Value | Promise<Value>,
   ): Promise<Value> {
-    const begin = () => run(this.#signal())
+    const signal = this.#signal()
+    // A handler may go on after its call was cancelled: what it does next would be repeated.
+    if (signal.aborted) throw abortError(signal.reason)
+    const begin = () => run(signal)
     try {
       const value = await (within === undefined ? begin() : within.run(this, begin))
       const recorded = value === undefined ? {} : { value: this.#asJson(key, value) }

@@ -2,7 +2,7 @@ import fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { HEADER, encodeLine, readJournalFile } from './journal-lines.js'
-import type { JournalLock } from './journal-lock.js'
+import { type JournalLock, JournalLostError } from './journal-lock.js'
 
 /** Lines are written together up to about this many bytes. */
 const CHUNK = 1024 * 1024
@@ -16,6 +16,7 @@ const TEMPORARY = /^(?:\.[\da-f-]{36})?\.new$/
 export class JournalFile {
   readonly #path: string
   readonly #lock: JournalLock
+  readonly #reportLost: (error: JournalLostError) => void
   #fd: number
   /** The end of the last complete line. */
   #size: number
@@ -24,17 +25,32 @@ export class JournalFile {
   /** Whether the file was renamed into place, and its directory is not on the disk yet. */
   #unsyncedDirectory = false
   #mustReplace: boolean
+  #lost: JournalLostError | undefined
+  /** The bytes of an incomplete end that were cut when it was opened. */
+  cut = 0
 
-  private constructor(path: string, lock: JournalLock, fd: number, size: number) {
+  private constructor(
+    path: string,
+    lock: JournalLock,
+    lost: (error: JournalLostError) => void,
+    fd: number,
+    size: number,
+  ) {
     this.#path = path
     this.#lock = lock
+    this.#reportLost = lost
     this.#fd = fd
     this.#size = size
     this.#mustReplace = lock.takenOver
   }
 
-  /** Opens a file, or creates it; `read` gets its values in order. */
-  static open(path: string, lock: JournalLock, read: (value: unknown) => void): JournalFile {
+  /** Opens a file, or creates it; `read` gets its values in order. `lost` is called once if it must not be used any more. */
+  static open(
+    path: string,
+    lock: JournalLock,
+    lost: (error: JournalLostError) => void,
+    read: (value: unknown) => void,
+  ): JournalFile {
     // If another process is still there, its new version would replace this one.
     removeTemporaries(path)
     const { size, length } = readJournalFile(path, (value) => {
@@ -42,10 +58,11 @@ export class JournalFile {
       lock.checkAgain()
       read(value)
     })
-    if (size === 0) return JournalFile.#create(path, lock)
-    const journal = new JournalFile(path, lock, fs.openSync(path, 'r+'), size)
+    if (size === 0) return JournalFile.#create(path, lock, lost)
+    const journal = new JournalFile(path, lock, lost, fs.openSync(path, 'r+'), size)
     try {
       if (size < length) journal.#cutNow()
+      journal.cut = length - size
     } catch (error) {
       fs.closeSync(journal.#fd)
       throw error
@@ -53,7 +70,11 @@ export class JournalFile {
     return journal
   }
 
-  static #create(path: string, lock: JournalLock): JournalFile {
+  static #create(
+    path: string,
+    lock: JournalLock,
+    lost: (error: JournalLostError) => void,
+  ): JournalFile {
     const temporary = temporaryPathOf(path)
     const fd = fs.openSync(temporary, 'w+', 0o600)
     try {
@@ -62,7 +83,7 @@ export class JournalFile {
       fs.fsyncSync(fd)
       fs.renameSync(temporary, path)
       if (process.platform !== 'win32') withDirectory(path, (directory) => fs.fsyncSync(directory))
-      return new JournalFile(path, lock, fd, line.length)
+      return new JournalFile(path, lock, lost, fd, line.length)
     } catch (error) {
       fs.closeSync(fd)
       fs.rmSync(temporary, { force: true })
@@ -74,6 +95,11 @@ export class JournalFile {
     return this.#size
   }
 
+  /** Why nothing more is written: the file was deleted, replaced or truncated by something else. */
+  get lost(): JournalLostError | undefined {
+    return this.#lost
+  }
+
   /** Whether another process may still write to this file: it must be replaced before something is appended. */
   get mustReplace(): boolean {
     return this.#mustReplace
@@ -83,6 +109,7 @@ export class JournalFile {
   async append(value: unknown): Promise<void> {
     const line = encodeLine(value)
     this.#lock.check()
+    this.#checkFile()
     if (this.#unsyncedDirectory) await this.#syncDirectory()
     if (this.#torn) await this.#cut()
     this.#torn = true
@@ -90,6 +117,8 @@ export class JournalFile {
       await writeAll(this.#fd, line, this.#size)
       await datasync(this.#fd)
       this.#lock.checkAgain()
+      // Again: what is acknowledged is in the file that is read after a restart.
+      this.#checkFile(this.#size + line.length)
     } catch (error) {
       this.#discard()
       throw error
@@ -111,6 +140,8 @@ export class JournalFile {
       }
       await sync(fd)
       this.#lock.check()
+      // What somebody has put in its place, such as a backup, is not overwritten.
+      this.#checkFile()
       await rename(temporary, this.#path)
     } catch (error) {
       fs.closeSync(fd)
@@ -130,7 +161,7 @@ export class JournalFile {
 
   close(): void {
     try {
-      if (this.#torn) this.#cutNow()
+      if (this.#torn && this.#lost === undefined) this.#cutNow()
     } catch {
       // What was refused may be there when it is opened again: the disk has failed, or another process has the file.
     } finally {
@@ -138,8 +169,27 @@ export class JournalFile {
     }
   }
 
+  /** Throws if the file has lost its name, or has another size than what was written: that would be gone after a restart. */
+  #checkFile(size = this.#torn ? undefined : this.#size): void {
+    const own = fs.fstatSync(this.#fd, { bigint: true })
+    const named = fs.statSync(this.#path, { bigint: true, throwIfNoEntry: false })
+    const isChanged = size !== undefined && own.size !== BigInt(size)
+    if (named?.ino === own.ino && !isChanged) return
+    // Another process may have taken it over, and replaced it.
+    this.#lock.check()
+    const what = named === undefined ? 'deleted' : isChanged ? 'changed' : 'replaced'
+    this.#lost = new JournalLostError(
+      this.#path,
+      `was ${what} by something else while this process was using it`,
+      'put it back if its tasks are still needed, and ',
+    )
+    this.#reportLost(this.#lost)
+    throw this.#lost
+  }
+
   /** Hides what was not appended from whoever opens the file next; it is cut for good before the next line, or at the end. */
   #discard(): void {
+    if (this.#lost !== undefined) return
     try {
       this.#lock.check()
       fs.ftruncateSync(this.#fd, this.#size)

@@ -14,14 +14,15 @@ export class JournalLockedError extends Error {
   }
 }
 
-/** A journal that this process has used and another one has taken over. */
+/** A journal that this process has used, and that another one has taken over, or something else has removed. */
 export class JournalLostError extends Error {
   override readonly name = 'JournalLostError'
   readonly code = 'JOURNAL_LOST'
 
-  constructor(path: string, owner: Owner | undefined) {
+  /** `reason` is what happened, and `remedy` what to do before the restart. */
+  constructor(path: string, reason: string, remedy = '') {
     super(
-      `The journal ${path} no longer belongs to this process: its lock was ${owner === undefined ? 'removed' : `taken over by ${nameOf(owner)}`}. Nothing more is written to it; restart this process`,
+      `The journal ${path} ${reason}. Nothing more is written to it; ${remedy}restart this process`,
     )
   }
 }
@@ -167,7 +168,12 @@ export class JournalLock {
 
   #look(): void {
     if (this.#lost !== undefined || this.#isOwn()) return
-    this.#lost = new JournalLostError(this.#path, readLock(this.#lock))
+    const owner = readLock(this.#lock)
+    const what = owner === undefined ? 'removed' : `taken over by ${nameOf(owner)}`
+    this.#lost = new JournalLostError(
+      this.#path,
+      `no longer belongs to this process: its lock was ${what}`,
+    )
     clearInterval(this.#timer)
     this.#reportLost(this.#lost)
   }

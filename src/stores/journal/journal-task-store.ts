@@ -2,8 +2,10 @@ import {
   MemoryTaskStore,
   type MemoryTaskStoreOptions,
   type TaskEntry,
+  taskOf,
 } from '../memory-task-store.js'
 import type {
+  ClaimShares,
   ClaimedTask,
   NewTask,
   StoreReport,
@@ -22,6 +24,8 @@ type Change =
   | { readonly task: ClaimedTask }
   | { readonly change: TaskChange; readonly name: string; readonly version: number }
 
+/** About how many bytes the line of a task has beside its texts. */
+const LINE = 150
 /** Characters of changes that are written together, at most, if it is not a single one. */
 const BATCH = 8 * 1024 * 1024
 
@@ -103,11 +107,16 @@ export class JournalTaskStore implements TaskStore {
     }
     const lock = JournalLock.take(path, lost)
     try {
-      const tasks = new Map<string, ClaimedTask>()
-      const file = JournalFile.open(path, lock, (line) => applyLine(tasks, line))
-      for (const [name, task] of tasks) memory.restore(name, { ...task, claimed: false })
+      const tasks = new Map<string, ReadTask>()
+      const file = JournalFile.open(path, lock, lost, (line) => applyLine(tasks, line))
+      for (const task of tasks.values()) memory.load(task)
       this.#compactAt = this.#compactBytes
       this.#opened = { memory, file, lock }
+      if (file.cut > 0)
+        report?.({
+          level: 'warning',
+          message: `The journal of tasks ${path} ended with an incomplete line, as after a crash: ${file.cut} bytes were cut. No change was acknowledged that they contained`,
+        })
     } catch (error) {
       lock.release()
       throw error
@@ -159,8 +168,14 @@ export class JournalTaskStore implements TaskStore {
     return outcome
   }
 
-  claim(limit: number): readonly ClaimedTask[] {
-    return this.#use().memory.claim(limit)
+  claim(limit: number, shares?: ClaimShares): readonly ClaimedTask[] {
+    return this.#use().memory.claim(limit, shares)
+  }
+
+  /** Throws if another process has taken the journal over while this one was stopped. */
+  holds(): boolean {
+    this.#use().lock.checkAgain()
+    return true
   }
 
   release(): void {
@@ -189,7 +204,8 @@ export class JournalTaskStore implements TaskStore {
         'The task journal is not open: it is open only while its server is being served',
       )
     // What is in memory is no longer true.
-    if (this.#opened.lock.lost !== undefined) throw this.#opened.lock.lost
+    const lost = this.#opened.lock.lost ?? this.#opened.file.lost
+    if (lost !== undefined) throw lost
     return this.#opened
   }
 
@@ -233,7 +249,8 @@ export class JournalTaskStore implements TaskStore {
 
   /** Rewrites the file when most of it is obsolete. */
   async #compact({ file, memory }: Opened): Promise<void> {
-    if (file.size < Math.max(this.#compactAt, 3 * memory.bytes)) return
+    const needed = memory.text + LINE * memory.size
+    if (file.size < Math.max(this.#compactAt, 3 * needed)) return
     try {
       await file.replace(written(memory, this.#queue))
       // As JSON, tasks may need more room than in memory: it is not compacted in vain.
@@ -247,7 +264,7 @@ export class JournalTaskStore implements TaskStore {
 
 /** The tasks in a journal, which another process may be using. */
 export function readJournal(path: string): ReadonlyMap<string, ClaimedTask> {
-  const tasks = new Map<string, ClaimedTask>()
+  const tasks = new Map<string, ReadTask>()
   readJournalFile(path, (line) => applyLine(tasks, line))
   return tasks
 }
@@ -275,9 +292,7 @@ function written(memory: MemoryTaskStore, unwritten: readonly Pending[]): (reado
   const lines: (readonly Change[])[] = []
   for (const entry of memory.entries()) {
     const stored = before.has(entry.name) ? before.get(entry.name) : entry
-    if (stored === undefined) continue
-    const { name, owner, expires, runnable, version, state, entries } = stored
-    lines.push([{ task: { name, owner, expires, runnable, version, state, entries } }])
+    if (stored !== undefined) lines.push([{ task: taskOf(stored) }])
   }
   return lines
 }
@@ -287,15 +302,21 @@ function undo(memory: MemoryTaskStore, failed: readonly Pending[], error: unknow
   for (const { reject } of failed) reject(error)
 }
 
-function applyLine(tasks: Map<string, ClaimedTask>, line: unknown): void {
+/** A task as it is while the journal is read. */
+interface ReadTask extends ClaimedTask {
+  readonly entries: string[]
+}
+
+function applyLine(tasks: Map<string, ReadTask>, line: unknown): void {
   for (const change of line as readonly Change[]) apply(tasks, change) // written by this class
 }
 
-function apply(tasks: Map<string, ClaimedTask>, each: Change): void {
+function apply(tasks: Map<string, ReadTask>, each: Change): void {
   if ('task' in each) {
     tasks.delete(each.task.name)
     // A journal may have many that have expired.
-    if (each.task.expires > Date.now()) tasks.set(each.task.name, each.task)
+    if (each.task.expires > Date.now())
+      tasks.set(each.task.name, { ...each.task, entries: [...each.task.entries] })
     return
   }
   const { name, version, change } = each
@@ -303,6 +324,7 @@ function apply(tasks: Map<string, ClaimedTask>, each: Change): void {
   // It has expired, or had, and was not part of a compacted file.
   if (task === undefined || task.version !== version) return
   const { state, runnable, append = [], clear = false } = change
-  const entries = clear ? [] : [...task.entries, ...append]
+  const entries = clear ? [] : task.entries
+  if (!clear) for (const entry of append) entries.push(entry)
   tasks.set(name, { ...task, state, runnable, entries, version: version + 1 })
 }

@@ -195,16 +195,25 @@ if runnable == '0' then redis.call('ZREM', QUEUE, name) elseif not worker then e
 announce(name, writer, deadline)
 return 'changed'`)
 
-/** worker, lease, limit, bytes → tasks */
+/** worker, lease, limit, bytes, the owner without a limit, that of the others, owner, tasks that it has … → tasks */
 export const CLAIM = script(`
 local worker, lease, limit, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local claimed, bytes = {}, 0
+local anybody, share, taken = ARGV[5], tonumber(ARGV[6]), {}
+for i = 7, #ARGV, 2 do taken[ARGV[i]] = tonumber(ARGV[i + 1]) end
+local claimed, bytes, passed = {}, 0, 0
 reap()
 while #claimed < limit and bytes < most do
-  local name = redis.call('ZPOPMIN', QUEUE)[1]
+  local name = redis.call('ZRANGE', QUEUE, passed, passed)[1]
   if not name then break end
   local task = redis.call('HMGET', TASK .. name, 'o', 'e', 'v', 's', 'b', 'd')
-  if task[1] then
+  local owner = task[1]
+  if not owner then
+    redis.call('ZREM', QUEUE, name)
+  elseif owner ~= anybody and (taken[owner] or 0) >= share then
+    passed = passed + 1
+  else
+    redis.call('ZREM', QUEUE, name)
+    taken[owner] = (taken[owner] or 0) + 1
     hold(name, worker, lease, tonumber(task[6]))
     bytes = bytes + task[5]
     claimed[#claimed + 1] = { name, task[1], task[2], task[3], task[4], redis.call('LRANGE', ENTRIES .. name, 0, -1) }

@@ -1,4 +1,5 @@
 import type {
+  ClaimShares,
   ClaimedTask,
   NewTask,
   StoredTask,
@@ -65,6 +66,8 @@ export class RedisTaskStore implements TaskStore {
   #unknown: ReadonlySet<string> = new Set()
   /** How many more times the lease is renewed because claims may be unknown. */
   #renewalsLeft = 0
+  /** When the lease ends at the earliest, by the monotonic clock of this process. */
+  #until = 0
   #timer: ReturnType<typeof setTimeout> | undefined
   #renewing: Promise<void> | undefined
   #report: StoreReport = () => {}
@@ -124,9 +127,10 @@ export class RedisTaskStore implements TaskStore {
       state,
       ...entries,
     ]
+    const sent = performance.now()
     try {
       const created = Number(await this.#run(CREATE, parameters)) === 1
-      if (created && worker !== '') this.#hold(name)
+      if (created && worker !== '') this.#hold([name], sent)
       return created
     } catch (error) {
       this.#addUnconfirmed(name, error)
@@ -175,8 +179,18 @@ export class RedisTaskStore implements TaskStore {
     return 'changed'
   }
 
-  async claim(limit: number): Promise<readonly ClaimedTask[]> {
-    const parameters = [this.#worker, whole(this.#lease), String(limit), String(CLAIMED_BYTES)]
+  async claim(limit: number, shares?: ClaimShares): Promise<readonly ClaimedTask[]> {
+    const { anybody = '', most = limit, taken = new Map<string, number>() } = shares ?? {}
+    const parameters = [
+      this.#worker,
+      whole(this.#lease),
+      String(limit),
+      String(CLAIMED_BYTES),
+      anybody,
+      String(shares === undefined ? Number.MAX_SAFE_INTEGER : most),
+      ...[...taken].flatMap(([owner, count]) => [owner, String(count)]),
+    ]
+    const sent = performance.now()
     let reply: unknown
     try {
       reply = await this.#run(CLAIM, parameters)
@@ -186,8 +200,25 @@ export class RedisTaskStore implements TaskStore {
       throw error
     }
     const tasks = asList(reply).map(claimedOf)
-    for (const { name } of tasks) this.#hold(name)
+    if (tasks.length > 0)
+      this.#hold(
+        tasks.map(({ name }) => name),
+        sent,
+      )
     return tasks
+  }
+
+  /** After the end of its lease, a process has what Redis says. */
+  async holds(name: string): Promise<boolean> {
+    // A renewal that was sent before the process was stopped may come too late: then it is renewed again.
+    while (performance.now() >= this.#until) {
+      await this.#renew()
+      if (this.#failed)
+        throw new RedisUnavailableError(
+          'The lease of this process on its tasks could not be renewed',
+        )
+    }
+    return this.#held.has(name)
   }
 
   async release(): Promise<void> {
@@ -236,8 +267,12 @@ export class RedisTaskStore implements TaskStore {
     return this.#connection.run(script, this.#keys.tasks, parameters)
   }
 
-  #hold(name: string): void {
-    this.#held.add(name)
+  /** What Redis has claimed by a command that was sent at a time. */
+  #hold(names: readonly string[], sent: number): void {
+    // If the lease may have ended, other claims may have ended with it: renewing it tells.
+    if (this.#held.size === 0 || performance.now() < this.#until)
+      this.#until = Math.max(this.#until, sent + this.#lease)
+    for (const name of names) this.#held.add(name)
     this.#keepRenewing()
   }
 
@@ -274,10 +309,12 @@ export class RedisTaskStore implements TaskStore {
 
   async #renewOnce(): Promise<void> {
     const before = [...this.#held]
+    const sent = performance.now()
     try {
       const reply = await this.#run(RENEW, [this.#worker, whole(this.#lease)])
       const held = new Set(asTexts(reply).map((name) => name ?? ''))
       for (const name of before) if (!held.has(name)) this.#lost(name)
+      this.#until = sent + this.#lease
       await this.#undo(held)
       this.#failed = false
     } catch (error) {
