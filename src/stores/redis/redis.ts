@@ -26,7 +26,7 @@ export interface RedisOptions {
   key?: string
   /** Milliseconds after which the sessions and the running tasks of a process that has failed are taken over (default 10 s). */
   lease?: number
-  /** Milliseconds until a command to Redis fails (default 2 s, at most a quarter of `lease`). */
+  /** Milliseconds until a command to Redis fails (default 2 s, at most a quarter of `lease`); opening a connection may take three times as long. */
   timeout?: number
   /** Maximum number of events that are stored per stream (default 1000). */
   maxEventsPerStream?: number
