@@ -16,6 +16,8 @@ export interface MemoryTaskStoreOptions {
 export interface TaskEntry extends ClaimedTask {
   claimed: boolean
   readonly bytes: number
+  /** When it is deleted, by the clock of `performance.now`: the date may be set. */
+  readonly deadline: number
 }
 
 /** The bytes that every task is charged at least, so that a small change always fits. */
@@ -62,9 +64,10 @@ export class MemoryTaskStore implements TaskStore {
 
   create({ claimed, ...task }: NewTask): boolean {
     const bytes = memoryOf(task)
-    if (Date.now() - this.#swept > SWEEP) this.#sweep()
+    if (performance.now() - this.#swept > SWEEP) this.#sweep()
     if (this.#find(task.name) !== undefined || !this.#makeRoom(task.owner, bytes, 1)) return false
-    this.#put({ ...task, version: 1, claimed: claimed && task.runnable, bytes })
+    const entry = { ...task, version: 1, claimed: claimed && task.runnable, bytes }
+    this.#put({ ...entry, deadline: deadlineOf(task) })
     return true
   }
 
@@ -108,7 +111,7 @@ export class MemoryTaskStore implements TaskStore {
       const found = this.#find(name)
       if (found === undefined) continue
       found.claimed = true
-      claimed.push(found)
+      claimed.push({ ...found, timeLeft: found.deadline - performance.now() })
     }
     return claimed
   }
@@ -134,9 +137,10 @@ export class MemoryTaskStore implements TaskStore {
   }
 
   /** Puts a task back as it was, whatever the limits are. */
-  restore(name: string, task: Omit<TaskEntry, 'bytes'> | undefined): void {
+  restore(name: string, task: TaskEntry | (ClaimedTask & { claimed: boolean }) | undefined): void {
     this.#remove(name)
-    if (task !== undefined) this.#put({ ...task, bytes: memoryOf(task) })
+    if (task === undefined) return
+    this.#put({ deadline: deadlineOf(task), ...task, bytes: memoryOf(task) })
   }
 
   subscribe(changed: (name: string) => void): () => void {
@@ -164,7 +168,7 @@ export class MemoryTaskStore implements TaskStore {
 
   #find(name: string): TaskEntry | undefined {
     const found = this.#tasks.get(name)
-    if (found === undefined || found.expires > Date.now()) return found
+    if (found === undefined || found.deadline > performance.now()) return found
     this.#remove(name)
     return undefined
   }
@@ -193,9 +197,14 @@ export class MemoryTaskStore implements TaskStore {
   }
 
   #sweep(): void {
-    this.#swept = Date.now()
+    this.#swept = performance.now()
     for (const name of this.#tasks.keys()) this.#find(name)
   }
+}
+
+/** `expires` is by the date of now. */
+function deadlineOf({ expires }: Pick<StoredTask, 'expires'>): number {
+  return performance.now() + expires - Date.now()
 }
 
 function memoryOf({ name, owner, state, entries }: Omit<ClaimedTask, 'version'>): number {

@@ -115,7 +115,7 @@ export class Sessions {
   }
 
   #isDue({ storedAt }: HttpSession): boolean {
-    return Date.now() - storedAt > this.#options.idleTimeout / 4
+    return performance.now() - storedAt > this.#options.idleTimeout / 4
   }
 
   /** Whether one more session with this memory fits, after evicting an idle one if necessary. */
@@ -125,16 +125,16 @@ export class Sessions {
     const { retained } = budgets.of(owner)
     if (this.#all.size + others() < max && retained.fits(bytes)) return true
     // Not for each request: the search visits every session.
-    if (Date.now() < this.#fullUntil) return false
+    if (performance.now() < this.#fullUntil) return false
     // A principal at its own limit evicts its own sessions only.
     const own = retained !== budgets.of(undefined).retained && !retained.fits(bytes)
     const oldest = this.#oldestIdle(own ? (session) => session.owner === owner : undefined)
     const evictable =
       oldest === undefined
-        ? Date.now() + EVICTION_INTERVAL
+        ? performance.now() + EVICTION_INTERVAL
         : oldest.lastUsed + Math.min(MIN_IDLE, this.#options.idleTimeout)
-    if (oldest === undefined || Date.now() < evictable) {
-      this.#fullUntil = Math.min(evictable, Date.now() + EVICTION_INTERVAL)
+    if (oldest === undefined || performance.now() < evictable) {
+      this.#fullUntil = Math.min(evictable, performance.now() + EVICTION_INTERVAL)
       return false
     }
     void this.end(oldest)
@@ -196,8 +196,8 @@ export class Sessions {
   /** Waits for the calls of each session, then ends it in this process; it stays in the store, for other processes. */
   async close(deadline: number): Promise<void> {
     this.#closing.abort()
-    const end = Date.now() + deadline
-    const left = () => Math.max(0, end - Date.now())
+    const end = performance.now() + deadline
+    const left = () => Math.max(0, end - performance.now())
     await Promise.all([
       ...Array.from(this.#all.values(), (session) => this.#handOver(session, left)),
       ...Array.from(this.#retired, (session) => session.drain(left())),
@@ -230,7 +230,7 @@ export class Sessions {
   }
 
   #sweep(): void {
-    const since = Date.now() - this.#options.idleTimeout
+    const since = performance.now() - this.#options.idleTimeout
     void this.#confirmAll()
     for (const session of this.#all.values()) {
       if (session.busy) {
