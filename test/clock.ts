@@ -9,7 +9,7 @@ export async function onStillClock(
   test: (pass: (milliseconds: number) => Promise<unknown>) => Promise<void>,
 ): Promise<void> {
   vi.useFakeTimers({
-    toFake: ['Date', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'],
+    toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'],
   })
   try {
     await test((milliseconds) => vi.advanceTimersByTimeAsync(milliseconds))

@@ -12,6 +12,8 @@ export interface StoredEvent {
 export interface EventWriter {
   readonly session: string
   readonly generation: number
+  /** The id of its principal, whose limits the events count against; undefined without authentication. */
+  readonly owner?: string | undefined
 }
 
 /**

@@ -26,6 +26,8 @@ export interface TaskEntry extends StoredTask {
   /** What its texts have, and what it is charged. */
   readonly text: number
   readonly bytes: number
+  /** When it is deleted, by the clock of `performance.now`: the date may be set. */
+  readonly deadline: number
 }
 
 /** The entries of a task at one version. Those of later versions share them: appending costs what is appended. */
@@ -112,10 +114,12 @@ export class MemoryTaskStore implements TaskStore {
 
   create({ claimed, ...given }: NewTask): boolean {
     const task = { ...given, entries: Entries.of(given.entries) }
-    const { text, bytes } = sizesOf(task)
-    if (Date.now() - this.#swept > SWEEP) this.#sweep()
-    if (this.#find(task.name) !== undefined || !this.#makeRoom(task.owner, bytes, 1)) return false
-    this.#put({ ...task, version: 1, claimed: claimed && task.runnable, text, bytes })
+    const sizes = sizesOf(task)
+    if (performance.now() - this.#swept > SWEEP) this.#sweep()
+    const isNew = this.#find(task.name) === undefined
+    if (!isNew || !this.#makeRoom(task.owner, sizes.bytes, 1)) return false
+    const deadline = deadlineOf(task)
+    this.#put({ ...task, version: 1, claimed: claimed && task.runnable, deadline, ...sizes })
     return true
   }
 
@@ -165,7 +169,7 @@ export class MemoryTaskStore implements TaskStore {
       taken.set(owner, own + 1)
       this.#due.delete(name)
       found.claimed = true
-      claimed.push(taskOf(found))
+      claimed.push({ ...taskOf(found), timeLeft: found.deadline - performance.now() })
     }
     return claimed
   }
@@ -199,7 +203,7 @@ export class MemoryTaskStore implements TaskStore {
   /** Adds a task that was stored elsewhere, whatever the limits are. */
   load(stored: ClaimedTask): void {
     const task = { ...stored, entries: Entries.of(stored.entries) }
-    this.#put({ ...task, claimed: false, ...sizesOf(task) })
+    this.#put({ ...task, claimed: false, deadline: deadlineOf(task), ...sizesOf(task) })
   }
 
   subscribe(changed: (name: string) => void): () => void {
@@ -210,7 +214,7 @@ export class MemoryTaskStore implements TaskStore {
   /** Whether there is room, if need be without the tasks that have expired. */
   #makeRoom(owner: string, bytes: number, tasks: number): boolean {
     if (this.#fits(owner, bytes, tasks)) return true
-    if (Date.now() < this.#earliest) return false
+    if (performance.now() < this.#earliest) return false
     this.#sweep()
     return this.#fits(owner, bytes, tasks)
   }
@@ -228,7 +232,7 @@ export class MemoryTaskStore implements TaskStore {
 
   #find(name: string): TaskEntry | undefined {
     const found = this.#tasks.get(name)
-    if (found === undefined || found.expires > Date.now()) return found
+    if (found === undefined || found.deadline > performance.now()) return found
     this.#remove(name)
     return undefined
   }
@@ -236,7 +240,7 @@ export class MemoryTaskStore implements TaskStore {
   #put(task: TaskEntry): void {
     this.#tasks.set(task.name, task)
     this.#text += task.text
-    this.#earliest = Math.min(this.#earliest, task.expires)
+    this.#earliest = Math.min(this.#earliest, task.deadline)
     if (task.runnable && !task.claimed) this.#due.add(task.name)
     this.#charge(task.owner, task.bytes, 1)
   }
@@ -260,11 +264,11 @@ export class MemoryTaskStore implements TaskStore {
   }
 
   #sweep(): void {
-    this.#swept = Date.now()
+    this.#swept = performance.now()
     this.#earliest = Number.POSITIVE_INFINITY
     for (const name of this.#tasks.keys()) {
-      const { expires = this.#earliest } = this.#find(name) ?? {}
-      this.#earliest = Math.min(this.#earliest, expires)
+      const { deadline = this.#earliest } = this.#find(name) ?? {}
+      this.#earliest = Math.min(this.#earliest, deadline)
     }
   }
 }
@@ -273,6 +277,11 @@ export class MemoryTaskStore implements TaskStore {
 export function taskOf(entry: TaskEntry): ClaimedTask {
   const { name, owner, expires, runnable, version, state, entries } = entry
   return { name, owner, expires, runnable, version, state, entries: entries.texts }
+}
+
+/** `expires` is by the date of now. */
+function deadlineOf({ expires }: Pick<StoredTask, 'expires'>): number {
+  return performance.now() + expires - Date.now()
 }
 
 function sizesOf({

@@ -45,6 +45,7 @@ export interface MemorySessionStoreOptions {
 interface Entry {
   record: SessionRecord
   bytes: number
+  /** By the clock of `performance.now`, as all times here. */
   expires: number
 }
 
@@ -77,11 +78,11 @@ export class MemorySessionStore implements SessionStore {
 
   get(name: string): SessionRecord | undefined {
     const entry = this.#entries.get(name)
-    return entry !== undefined && entry.expires > Date.now() ? entry.record : undefined
+    return entry !== undefined && entry.expires > performance.now() ? entry.record : undefined
   }
 
   set(name: string, record: SessionRecord, ttl: number): boolean {
-    const now = Date.now()
+    const now = performance.now()
     if ((this.#deleted.get(name) ?? 0) > now) return false
     const stored = this.get(name)
     if (stored !== undefined && stored.generation > record.generation) return false
@@ -101,7 +102,7 @@ export class MemorySessionStore implements SessionStore {
   delete(name: string, ttl: number, generation = Infinity): boolean {
     if ((this.get(name)?.generation ?? 0) > generation) return false
     this.#remove(name)
-    const now = Date.now()
+    const now = performance.now()
     this.#deleted.delete(name)
     this.#deleted.set(name, now + ttl)
     for (const [oldest, expires] of this.#deleted) {

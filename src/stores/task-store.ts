@@ -17,6 +17,8 @@ export interface StoredTask {
 export interface ClaimedTask extends StoredTask {
   /** In the order in which they were appended. */
   readonly entries: readonly string[]
+  /** Milliseconds until it is deleted. Without it, `expires` is compared with the clock of this process, which may differ. */
+  readonly timeLeft?: number
 }
 
 export interface NewTask extends Omit<StoredTask, 'version'> {
@@ -82,7 +84,11 @@ export interface TaskStore {
   open?(report?: StoreReport): void | Promise<void>
   /** Called after `release` when the server is no longer served: closes connections and files. */
   close?(): void | Promise<void>
-  /** Stores a new task. Returns false, and stores nothing, if a limit is reached or the name is in use. */
+  /**
+   * Stores a new task. Returns false, and stores nothing, if a limit is reached or the name is in use. After an error the
+   * caller reads the task, and tells its client that it was not stored if it is not there: then it must not be claimed
+   * later. An error with `stored: false` says so without reading; with `stored: 'unknown'`, that nobody can know.
+   */
   create(task: NewTask): boolean | Promise<boolean>
   /** The task; undefined if it is unknown or has expired. */
   get(name: string): StoredTask | undefined | Promise<StoredTask | undefined>

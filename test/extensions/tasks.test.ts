@@ -629,6 +629,11 @@ describe('the time of a task', () => {
       await pass(1000)
       expect((await client.get(taskId)).statusMessage).toBe('page 200')
       expect(change).toHaveBeenCalledTimes(2)
+      // The date is set back.
+      vi.setSystemTime(Date.now() - 7_200_000)
+      call?.progress(201, 1000)
+      await pass(1000)
+      expect((await client.get(taskId)).statusMessage).toBe('201 of 1000')
       expect(client.notifications).toEqual([])
       runs[0]?.resolve('done')
       expect(await client.until(taskId, 'completed')).not.toHaveProperty('statusMessage')

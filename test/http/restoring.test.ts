@@ -157,7 +157,7 @@ describe('stored events', () => {
   })
 
   it('of different processes have different ids, also if both have the session', async () => {
-    vi.useFakeTimers({ toFake: ['Date'] })
+    vi.useFakeTimers({ toFake: ['Date', 'performance'] })
     try {
       const shared = {
         sessionStore: new MemorySessionStore(),
@@ -172,7 +172,7 @@ describe('stored events', () => {
       changing.tools.remove('say')
       await stream.message()
       // The balancer has found the first one again, which knows nothing of the second.
-      vi.setSystemTime(Date.now() + 20_000)
+      vi.advanceTimersByTime(20_000)
       await client.request('ping')
       await Promise.all([first.close(), second.close()])
       const other = watched()
@@ -413,7 +413,7 @@ describe('a session store', () => {
   })
 
   it('stores a session again while only a stream is open', async () => {
-    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] })
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date', 'performance'] })
     try {
       const sessions = new Remote()
       const limits = { sessionIdleTimeout: 60_000 }
@@ -620,7 +620,7 @@ describe('a session store', () => {
     })
     const handler = httpHandler(server, { sessionStore: sessions, log: { write() {} } })
     const statuses: number[] = []
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] })
     try {
       for (let attempt = 0; attempt < 3; attempt++) {
         const answer = handler(pingOf(client))
@@ -636,7 +636,7 @@ describe('a session store', () => {
   })
 
   it('gets a session in use again, to renew its time to live', async () => {
-    vi.useFakeTimers({ toFake: ['Date'] })
+    vi.useFakeTimers({ toFake: ['Date', 'performance'] })
     try {
       const sessions = new Remote()
       const first = await start(watched(), {
@@ -649,7 +649,7 @@ describe('a session store', () => {
       sessions.asked.length = 0
       await client.request('ping')
       expect(sessions.asked).toEqual([])
-      vi.setSystemTime(Date.now() + 20_000)
+      vi.advanceTimersByTime(20_000)
       await client.request('ping')
       await client.request('ping')
       await until(() => expect(sessions.asked).toEqual(['set']))
@@ -1015,11 +1015,11 @@ describe('a request that is repeated to restore a session', () => {
   })
 
   it('may take long: 503, and the next request continues', async () => {
-    vi.useFakeTimers({ toFake: ['Date'] })
+    vi.useFakeTimers({ toFake: ['Date', 'performance'] })
     try {
       const sessions = new MemorySessionStore()
       const client = await subscribed(sessions)
-      const { server, asked } = failing(() => void vi.setSystemTime(Date.now() + 3000))
+      const { server, asked } = failing(() => void vi.advanceTimersByTime(3000))
       const second = await start(server, { sessionStore: sessions })
       const moved = client.at(second.url)
       expect((await moved.request('ping')).status).toBe(503)
@@ -1032,7 +1032,7 @@ describe('a request that is repeated to restore a session', () => {
   })
 
   it('may fail until the session has expired', async () => {
-    vi.useFakeTimers({ toFake: ['Date'] })
+    vi.useFakeTimers({ toFake: ['Date', 'performance'] })
     try {
       const sessions = new MemorySessionStore()
       const client = await subscribed(sessions)
@@ -1043,10 +1043,10 @@ describe('a request that is repeated to restore a session', () => {
       const second = await start(server, { sessionStore: sessions, limits, log: { write() {} } })
       const moved = client.at(second.url)
       expect((await moved.request('ping')).status).toBe(503)
-      vi.setSystemTime(Date.now() + 20 * 60_000)
+      vi.advanceTimersByTime(20 * 60_000)
       expect((await moved.request('ping')).status).toBe(503)
       // The first process has stored it for half an hour, which a failure does not extend.
-      vi.setSystemTime(Date.now() + 20 * 60_000)
+      vi.advanceTimersByTime(20 * 60_000)
       const third = await start(watched(), { sessionStore: sessions })
       expect((await client.at(third.url).request('ping')).status).toBe(404)
     } finally {

@@ -596,6 +596,20 @@ describe('limits', () => {
       )
     }))
 
+  it.each([-2, 2])('of idle time, whatever the date says (%i hours)', (hours) =>
+    onStillClock(async (pass) => {
+      const limits = { sessionIdleTimeout: 600_000 }
+      await serving(servedOverHttp().server, { limits }, async (listening) => {
+        const client = await InitializedSession.open(listening.url, '2025-11-25')
+        vi.setSystemTime(Date.now() + hours * 3_600_000)
+        await pass(300_000)
+        expect((await client.request('ping')).status).toBe(200)
+        await pass(900_000)
+        expect(listening.sessions).toBe(0)
+      })
+    }),
+  )
+
   it('of idle time: a session whose client has disconnected ends despite calls in progress', () =>
     onStillClock(async (pass) => {
       const { server, ended } = servedOverHttp()

@@ -70,6 +70,7 @@ class Session {
     }
     this.streams = new SessionStreams('s', generation, settings, {
       revision: newestHandshakeRevision,
+      owner: undefined,
       superseded: false,
       used: () => {},
       missedChanges: () => this.missed++,

@@ -1,5 +1,5 @@
 import { createClient } from 'redis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Connection } from '../../src/stores/redis/connection.js'
 import { commanding, hasRedis, newPrefix, sharedServer } from './redis-server.js'
 
@@ -48,5 +48,64 @@ describe.skipIf(!hasRedis)('a connection to Redis', () => {
     await connection.command(['PING'])
     expect(await count()).toBe(1)
     connection.close()
+  })
+})
+
+describe('the time limit of a command to Redis', () => {
+  afterEach(() => void vi.useRealTimers())
+
+  /** Connections to a server whose handshake and replies take so many milliseconds. */
+  const slow = (handshake: number, reply: number) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    const after = <Value>(milliseconds: number, value: Value) =>
+      new Promise<Value>((resolve) => setTimeout(resolve, milliseconds, value))
+    const made: { sent: number; destroyed: boolean }[] = []
+    const duplicate = () => {
+      const link = { sent: 0, destroyed: false }
+      made.push(link)
+      return {
+        on: () => {},
+        connect: () => after(handshake, undefined),
+        call: () => {
+          link.sent++
+          return after(reply, 'PONG')
+        },
+        disconnect: () => void (link.destroyed = true),
+      }
+    }
+    // As `ioredis` has it.
+    const client = { duplicate, call: () => {} }
+    return { connection: new Connection(client, 1000), made }
+  }
+  const outcome = (sent: Promise<unknown>) => sent.catch(({ message }: Error) => message)
+
+  it('begins when the connection is ready', async () => {
+    const { connection, made } = slow(1500, 900)
+    const first = outcome(connection.command(['PING']))
+    await vi.advanceTimersByTimeAsync(1400)
+    const second = outcome(connection.command(['PING']))
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(await Promise.all([first, second])).toEqual(['PONG', 'PONG'])
+    expect(made).toEqual([{ sent: 2, destroyed: false }])
+  })
+
+  it('ends a connection on which nothing replies', async () => {
+    const { connection, made } = slow(1500, 1100)
+    const late = outcome(connection.command(['PING']))
+    await vi.advanceTimersByTimeAsync(2500)
+    expect(await late).toBe('Redis has not replied within 1000 ms')
+    expect(made).toEqual([{ sent: 1, destroyed: true }])
+  })
+
+  it('is three times as long for the connection itself; then nothing is sent any more', async () => {
+    const { connection, made } = slow(3100, 0)
+    const early = outcome(connection.command(['PING']))
+    await vi.advanceTimersByTimeAsync(2900)
+    const late = outcome(connection.command(['PING']))
+    await vi.advanceTimersByTimeAsync(100)
+    const given = expect.stringMatching(/^Redis cannot be reached: Redis has not replied/)
+    expect(await Promise.all([early, late])).toEqual([given, given])
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(made).toEqual([{ sent: 0, destroyed: true }])
   })
 })

@@ -388,7 +388,7 @@ describe.skipIf(!hasRedis)('several processes with Redis', () => {
     await commanding(redis.url, async (command) => {
       const keys = await until(async () => {
         const found = (await command('KEYS', `{${cluster.prefix}}*`)) as string[] // KEYS returns names
-        expect(found).toHaveLength(3)
+        expect(found).toHaveLength(5)
         return found
       })
       for (const key of keys) {

@@ -82,10 +82,14 @@ describe.skipIf(!hasRedis)('on one server', () => {
     await sessions.set('b', { generation: 0, state: 'x' }, TTL)
     await sessions.delete('b', TTL)
     await sessions.delete('never', TTL)
-    await events.append('a/g', { number: 1, frame: 'x' }, TTL)
+    const writer = { session: 'a', generation: 0, owner: 'ada' }
+    await events.append('a/g', { number: 1, frame: 'x' }, TTL, writer)
     const keys = await keysOf(prefix)
     expect(keys.map(({ key }) => key).toSorted()).toEqual([
       `{${prefix}}:e:a/g`,
+      `{${prefix}}:eo:ada`,
+      `{${prefix}}:eu`,
+      `{${prefix}}:ex`,
       `{${prefix}}:s:a`,
       `{${prefix}}:s:b`,
       `{${prefix}}:s:never`,
@@ -209,7 +213,7 @@ describe.skipIf(!canStartRedis)('on a cluster', () => {
     expect(await events.append('a', { number: 1, frame: 'x' }, TTL)).toBe(true)
     expect(await sessions.get('a')).toEqual({ generation: 1, state: 'x' })
     const count = ['CLUSTER', 'COUNTKEYSINSLOT', slot]
-    expect(await commanding(to, (command) => command(...count))).toBe(2)
+    expect(await commanding(to, (command) => command(...count))).toBe(4)
   })
 
   describe('ioredis', () => contracts(() => new Cluster(nodes(), { lazyConnect: true }), urls))

@@ -188,7 +188,11 @@ describe.skipIf(!hasRedis)('tasks on one server', () => {
       const expires = Date.now() + LEASE
       expect(await store.create(newTask('a', { expires }))).toBe(true)
       expect(await store.get('a')).toMatchObject({ expires })
-      expect(await store.claim(1)).toMatchObject([{ name: 'a', expires }])
+      vi.setSystemTime(Date.now() + 7_200_000)
+      const [claimed] = await store.claim(1)
+      expect(claimed).toMatchObject({ name: 'a', expires })
+      expect(claimed?.timeLeft).toBeGreaterThan(0)
+      expect(claimed?.timeLeft).toBeLessThanOrEqual(LEASE)
     } finally {
       vi.useRealTimers()
     }

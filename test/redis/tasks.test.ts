@@ -86,6 +86,24 @@ describe.skipIf(!canStartRedis)('servers that share their tasks', () => {
     return `Hello, ${who.name}!`
   })
 
+  it.each([-2, 2])('run tasks whose creator has another date (%i hours)', async (hours) => {
+    prefix = newPrefix()
+    const { run, begun } = controlled()
+    const tool = must('work', run)
+    const taskId = await start([tool], { worker: { workers: false } }).create('work')
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + hours * 3_600_000 })
+    try {
+      const worker = start([tool])
+      const { call, resolve } = await begun()
+      await call.step('one', () => 1)
+      resolve('done')
+      const { result } = await worker.until(taskId, 'completed')
+      expect(result?.content).toMatchObject([{ text: 'done' }])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
   it('answer tasks/get, tasks/update and tasks/cancel, whoever has created or runs a task', async () => {
     prefix = newPrefix()
     const { run, begun } = controlled()

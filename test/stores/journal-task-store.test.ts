@@ -13,7 +13,7 @@ import { JournalTaskStore, type JournalTaskStoreOptions } from '../../src/journa
 import { readJournal } from '../../src/stores/journal/journal-task-store.js'
 import { newTask, taskStoreContract } from './task-store-contract.js'
 
-const advance = (milliseconds: number) => void vi.setSystemTime(Date.now() + milliseconds)
+const advance = (milliseconds: number) => void vi.advanceTimersByTime(milliseconds)
 
 let folder = ''
 let count = 0
@@ -31,7 +31,7 @@ async function reopen(): Promise<JournalTaskStore> {
 }
 
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ['Date'] })
+  vi.useFakeTimers({ toFake: ['Date', 'performance'] })
   folder = mkdtempSync(join(tmpdir(), 'ccmcp-journal-'))
 })
 afterEach(async () => {

@@ -2,11 +2,11 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { MemorySessionStore } from '../../src/http.js'
 import { sessionStoreContract } from './session-store-contract.js'
 
-const advance = (milliseconds: number) => void vi.setSystemTime(Date.now() + milliseconds)
+const advance = (milliseconds: number) => void vi.advanceTimersByTime(milliseconds)
 const record = (state: string) => ({ generation: 0, state })
 
 describe('MemorySessionStore', () => {
-  beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }))
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['Date', 'performance'] }))
   afterEach(() => void vi.useRealTimers())
 
   sessionStoreContract(() => new MemorySessionStore(), advance)
@@ -21,6 +21,17 @@ describe('MemorySessionStore', () => {
       'd',
     ])
     expect(store.size).toBe(3)
+  })
+
+  it('keeps sessions and deletions for their time, whatever the date says', () => {
+    const store = new MemorySessionStore()
+    store.set('a', record('a'), 1000)
+    store.delete('b', 1000)
+    vi.setSystemTime(Date.now() + 7_200_000)
+    expect([store.get('a')?.state, store.set('b', record('b'), 1000)]).toEqual(['a', false])
+    vi.setSystemTime(Date.now() - 14_400_000)
+    advance(1000)
+    expect([store.get('a'), store.set('b', record('b'), 1000)]).toEqual([undefined, true])
   })
 
   it('evicts by bytes as well', () => {

@@ -107,7 +107,7 @@ export class TaskCalls {
     const created = await (started ? this.#runner.reserve(owner, creating) : creating())
     if (typeof created === 'string') {
       if (started) this.#claims.claim()
-      if (options.mode === 'may') return await run()
+      if (options.mode === 'may' && created !== 'unknown') return await run()
       throw notCreated(created, this.#options.maxTaskBytes)
     }
     const { name, taskId, state } = created
@@ -201,21 +201,23 @@ export class TaskCalls {
     }
     const expires = now + ttl
     const owner = ownerOf(caller)
+    const created = { taskId, name, state, expires, timeLeft: ttl, entries }
     try {
       await this.#options.ready
       const task = { name, owner, expires, claimed: started }
       const stored = await this.#records.create(task, state, entries)
-      return stored === 'created' ? { taskId, name, state, expires, entries } : stored
+      return stored === 'created' ? created : stored
     } catch (error) {
       const cause = error instanceof StoreError ? error.cause : error
       this.#options.report({ level: 'error', message: 'A task could not be stored', error: cause })
-      return 'failed'
+      const outcome = await this.#records.outcomeOf(name, error)
+      return outcome === 'created' ? created : outcome
     }
   }
 }
 
-/** The task is larger than one may be, there is no room for it, or the store has failed. */
-type NotCreated = 'large' | 'full' | 'failed'
+/** The task is larger than one may be, there is no room for it, or the store has failed; with `unknown`, it may be stored. */
+type NotCreated = 'large' | 'full' | 'failed' | 'unknown'
 
 interface Created extends StartedTask {
   readonly taskId: string
@@ -241,6 +243,11 @@ function notCreated(reason: NotCreated, maxBytes: number): RpcError {
       )
     case 'failed':
       return notStored()
+    case 'unknown':
+      return new RpcError(
+        INTERNAL_ERROR,
+        'It is not known whether the task was stored, because the store of tasks has failed: the tool may run. Find out what it has done before you call it again',
+      )
   }
 }
 

@@ -87,13 +87,13 @@ export class TaskEngine {
   available(): boolean {
     const server = this.#server
     if (this.problem === undefined || server === undefined) return true
-    const now = Date.now()
+    const now = performance.now()
     if (now < this.#openAgain) return false
     try {
       this.#open(server)
     } catch (error) {
-      const wait = Math.max(AGAIN, (Date.now() - now) / SHARE)
-      this.#openAgain = Date.now() + wait
+      const wait = Math.max(AGAIN, (performance.now() - now) / SHARE)
+      this.#openAgain = performance.now() + wait
       this.problem = error
       return false
     }
@@ -182,7 +182,7 @@ export class TaskEngine {
 
   #failed(error: unknown): void {
     this.problem = error ?? new Error('The store of tasks cannot be used')
-    this.#openAgain = Date.now() + AGAIN
+    this.#openAgain = performance.now() + AGAIN
     this.#report({
       level: 'error',
       message:

@@ -1,4 +1,5 @@
 import { callHook, ignore } from '../../jsonrpc/hook.js'
+import { isObject } from '../../jsonrpc/message.js'
 import { stringMemory } from '../../stores/bytes.js'
 import type { ClaimedTask, StoredTask, TaskStore } from '../../stores/task-store.js'
 import { TaskCodec } from './task-codec.js'
@@ -80,6 +81,20 @@ export class TaskRecords {
     if (bytes + stringMemory(text) > this.#maxBytes) return 'large'
     const stored = { ...task, runnable: true, state: text, entries: written }
     return (await attempt(() => this.store.create(stored))) ? 'created' : 'full'
+  }
+
+  /** Whether a task that `create` has failed to store is stored nevertheless. */
+  async outcomeOf(name: string, error: unknown): Promise<'created' | 'failed' | 'unknown'> {
+    if (!(error instanceof StoreError) || lossOf(error) !== undefined) return 'failed'
+    const { cause } = error
+    const { stored = 'to be read' } = (isObject(cause) ? cause : {}) as { stored?: unknown } // of any store
+    if (stored === false) return 'failed'
+    if (stored === 'unknown') return 'unknown'
+    try {
+      return (await this.#read(name)) === undefined ? 'failed' : 'created'
+    } catch {
+      return 'unknown'
+    }
   }
 
   /** Changes a task as `next` says, which returns undefined to leave it as it is. Throws a `StoreError` if the store fails. */

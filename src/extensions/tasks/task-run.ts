@@ -83,7 +83,7 @@ export class TaskRun implements CallEnvironment {
   #appends: Promise<unknown> = Promise.resolve()
   #status: string | undefined
   #statusTimer: ReturnType<typeof setTimeout> | undefined
-  #statusAt = 0
+  #statusAt = Number.NEGATIVE_INFINITY
   #expiry: ReturnType<typeof setTimeout> | undefined
   #ended = false
   /** About how many bytes it keeps in memory. */
@@ -174,9 +174,8 @@ export class TaskRun implements CallEnvironment {
     this.onDetached()
   }
 
-  /** Aborts the run at a time, in milliseconds since 1970. */
-  expireAt(time: number, expired: () => void): void {
-    this.#expiry = setTimeout(expired, Math.max(0, time - Date.now()))
+  expireAfter(milliseconds: number, expired: () => void): void {
+    this.#expiry = setTimeout(expired, Math.max(0, milliseconds))
   }
 
   /** The handler has returned. */
@@ -200,7 +199,7 @@ export class TaskRun implements CallEnvironment {
     if (this.#live !== undefined) return this.#live.call.progress(progress, total, message)
     const share = total === undefined ? String(progress) : `${progress} of ${total}`
     this.#status = truncate(message ?? share, MAX_STATUS)
-    const wait = Math.max(0, this.#statusAt + STATUS_INTERVAL - Date.now())
+    const wait = Math.max(0, this.#statusAt + STATUS_INTERVAL - performance.now())
     this.#statusTimer ??= setTimeout(() => void this.#writeStatus(), wait)
   }
 
@@ -311,7 +310,7 @@ export class TaskRun implements CallEnvironment {
   async #writeStatus(): Promise<void> {
     const message = this.#status
     this.#statusTimer = undefined
-    this.#statusAt = Date.now()
+    this.#statusAt = performance.now()
     if (message === undefined || !this.open) return
     try {
       const task = await this.#handing

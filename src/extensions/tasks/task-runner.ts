@@ -28,7 +28,7 @@ const MAX_UNSTORED = 16 * 1024 * 1024
 export type Outcome = { readonly result: CallToolResult } | { readonly thrown: unknown }
 
 /** A task that is run: `entries` are what it was stored with. */
-export type StartedTask = Pick<ClaimedTask, 'name' | 'expires' | 'entries'>
+export type StartedTask = Pick<ClaimedTask, 'name' | 'expires' | 'timeLeft' | 'entries'>
 
 type Ending = Pick<TaskState, 'status' | 'statusMessage' | 'result' | 'error'>
 
@@ -210,7 +210,7 @@ export class TaskRunner {
 
   /** Runs the handler of a task until it ends or is parked. */
   start(
-    { name, expires, entries }: StartedTask,
+    { name, expires, timeLeft = expires - Date.now(), entries }: StartedTask,
     run: TaskRun,
     begin: () => CallToolResult | Promise<CallToolResult>,
   ): void {
@@ -224,7 +224,7 @@ export class TaskRunner {
       this.onRoom()
     }
     if (isDetached(run)) run.onDetached()
-    run.expireAt(expires, () => run.abort(new Error('The task has expired')))
+    run.expireAfter(timeLeft, () => run.abort(new Error('The task has expired')))
     // After the response: the client gets the id first.
     const running: Promise<void> = new Promise<void>((resolve) => nextTurn(resolve))
       .then(() => this.#run(name, run, begin))

@@ -34,18 +34,18 @@ export async function sendCommand(
 ): Promise<boolean> {
   const file = fileOf(path)
   const temporary = `${file}.${crypto.randomUUID()}`
-  const end = Date.now() + timeout
+  const end = performance.now() + timeout
   fs.writeFileSync(temporary, JSON.stringify({ ...command, process }), { mode: 0o600 })
   try {
     // A file with the command of somebody else is taken first.
     while (!linked(temporary, file)) {
-      if (Date.now() > end) return false
+      if (performance.now() > end) return false
       await pause()
     }
     const { ino } = fs.statSync(temporary)
     const isThere = () => fs.lstatSync(file, { throwIfNoEntry: false })?.ino === ino
     while (isThere()) {
-      if (Date.now() > end) {
+      if (performance.now() > end) {
         fs.rmSync(file, { force: true })
         return false
       }

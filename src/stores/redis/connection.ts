@@ -53,12 +53,10 @@ export class Connection {
       throw new RedisUnavailableError('Too many commands are waiting for a reply from Redis')
     const link = this.#linked()
     this.#pending += size
-    const deadline = new Deadline(timeout)
     try {
-      const late = deadline.passed.then(() => Promise.reject(this.#late(link, timeout)))
-      return await Promise.race([this.#send(link, command, key), late])
+      await this.#connected(link)
+      return await this.#inTime(link, timeout, () => this.#send(link, command, key))
     } finally {
-      deadline.stop()
       this.#pending -= size
       if (this.#isClosed && this.#pending === 0) this.#close()
     }
@@ -100,13 +98,37 @@ export class Connection {
     this.#retryAt = 0
   }
 
-  async #send(link: Link, command: readonly string[], key: string | undefined): Promise<unknown> {
+  /** Waits until commands can be sent. They have their own time limit, which begins then. */
+  async #connected(link: Link): Promise<void> {
+    if (link.isReady) return
+    const left = link.opened + CONNECT_FACTOR * this.#timeout - performance.now()
     try {
-      await link.ready
+      await this.#inTime(link, Math.max(0, Math.round(left)), () => link.ready)
     } catch (error) {
       this.#drop(link)
       throw unavailable('Redis cannot be reached', error)
     }
+  }
+
+  /** Gives up a connection on which something takes longer than `milliseconds`. */
+  async #inTime<Value>(
+    link: Link,
+    milliseconds: number,
+    run: () => Promise<Value>,
+  ): Promise<Value> {
+    const deadline = new Deadline(milliseconds)
+    try {
+      const late = deadline.passed.then(() => {
+        this.#drop(link)
+        throw unavailable(`Redis has not replied within ${milliseconds} ms`, link.lastError)
+      })
+      return await Promise.race([run(), late])
+    } finally {
+      deadline.stop()
+    }
+  }
+
+  async #send(link: Link, command: readonly string[], key: string | undefined): Promise<unknown> {
     try {
       const reply = await link.send(command, key)
       this.#failures = 0
@@ -132,12 +154,6 @@ export class Connection {
       throw new RedisUnavailableError('Redis cannot be reached; the next attempt follows shortly')
     this.#link = openLink(this.#client)
     return this.#link
-  }
-
-  #late(link: Link, timeout: number): RedisUnavailableError {
-    if (link.isReady || performance.now() - link.opened > CONNECT_FACTOR * this.#timeout)
-      this.#drop(link)
-    return unavailable(`Redis has not replied within ${timeout} ms`, link.lastError)
   }
 
   #drop(link: Link): void {

@@ -1,56 +1,19 @@
 import type { EventStore, EventWriter, StoredEvent } from '../event-store.js'
 import { type Connection, RedisUnavailableError } from './connection.js'
+import { APPEND, DELETE } from './event-scripts.js'
 import type { Keys } from './keys.js'
 import { asList, asPairs, asText } from './replies.js'
-import { type Script, whole } from './script.js'
+import { whole } from './script.js'
 
 export interface RedisEventStoreOptions {
   /** Maximum number of events per stream. */
-  maxEvents: number
+  maxEventsPerStream: number
   /** Maximum bytes of events per stream, not counting its newest. */
-  maxBytes: number
-}
-
-/*
- * Event n of a stream is entry n-1 of a Redis stream: `f` its frame, `b` the bytes of all entries so far, so that what a
- * stream holds is the difference of two entries.
- */
-
-const APPEND: Script = {
-  source: `
-local ttl, maxEvents, maxBytes, generation = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
-local owner = redis.call('HMGET', KEYS[2], 'g', 'd')
-if generation ~= '' and (owner[2] or (owner[1] and tonumber(owner[1]) > tonumber(generation))) then return 0 end
-local bytes, number = 0, -1
-local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
-if last then
-  number = tonumber(string.match(last[1], '^%d+'))
-  bytes = tonumber(last[2][2])
-end
-local newest = 0
-for i = 5, #ARGV, 2 do
-  if tonumber(ARGV[i]) > number then
-    number, newest = tonumber(ARGV[i]), #ARGV[i + 1]
-    bytes = bytes + newest
-    redis.call('XADD', KEYS[1], ARGV[i] .. '-1', 'b', string.format('%.0f', bytes), 'f', ARGV[i + 1])
-  end
-end
-redis.call('PEXPIRE', KEYS[1], ttl)
-while true do
-  local oldest = redis.call('XRANGE', KEYS[1], '1', '+', 'COUNT', 1)[1]
-  if not oldest or tonumber(string.match(oldest[1], '^%d+')) == number then break end
-  local held = bytes - newest - tonumber(oldest[2][2]) + #oldest[2][4]
-  if held <= maxBytes and redis.call('XLEN', KEYS[1]) <= maxEvents then break end
-  redis.call('XDEL', KEYS[1], oldest[1])
-end
-return 1`,
-}
-
-const DELETE: Script = {
-  source: `
-local owner = redis.call('HGET', KEYS[2], 'g')
-if ARGV[1] ~= '' and owner and tonumber(owner) > tonumber(ARGV[1]) then return 0 end
-return redis.call('UNLINK', KEYS[1])`,
+  maxBytesPerStream: number
+  /** Maximum bytes of all streams. */
+  maxEventBytes: number
+  /** Maximum bytes of the streams of one principal. */
+  maxEventBytesPerOwner: number
 }
 
 /** An event that waits for those before it. */
@@ -112,31 +75,37 @@ export class RedisEventStore implements EventStore {
   }
 
   async #appendAll(stream: string, batch: readonly Waiting[]): Promise<boolean> {
-    const { maxEvents, maxBytes } = this.#options
+    const { maxEventsPerStream, maxBytesPerStream, maxEventBytes, maxEventBytesPerOwner } =
+      this.#options
+    const limits = [maxEventsPerStream, maxBytesPerStream, maxEventBytes, maxEventBytesPerOwner]
     const [{ ttl, writer } = { ttl: 1, writer: undefined }] = batch
-    const keys = [this.#keys.events(stream), this.#keys.session(writer?.session ?? '')]
-    const events = batch.flatMap(({ event: { number, frame } }) => [String(number), frame])
     const parameters = [
+      stream,
+      writer?.owner ?? '',
       whole(ttl),
-      String(maxEvents),
-      String(maxBytes),
+      ...limits.map(String),
       generationOf(writer),
-      ...events,
+      ...batch.flatMap(({ event: { number, frame } }) => [String(number), frame]),
     ]
-    return Number(await this.#connection.run(APPEND, keys, parameters)) === 1
+    return Number(await this.#connection.run(APPEND, this.#keysOf(writer), parameters)) === 1
   }
 
   async read(stream: string, after: number): Promise<readonly StoredEvent[]> {
     const key = this.#keys.events(stream)
     const first = `${after + 1}-0`
-    const count = String(this.#options.maxEvents + 1)
+    const count = String(this.#options.maxEventsPerStream + 1)
     const reply = await this.#connection.command(['XRANGE', key, first, '+', 'COUNT', count], key)
     return asList(reply).map(eventOf)
   }
 
   async delete(stream: string, writer?: EventWriter): Promise<void> {
-    const keys = [this.#keys.events(stream), this.#keys.session(writer?.session ?? '')]
-    await this.#connection.run(DELETE, keys, [generationOf(writer)])
+    await this.#connection.run(DELETE, this.#keysOf(writer), [stream, generationOf(writer)])
+  }
+
+  /** What the scripts get, in their order. */
+  #keysOf(writer: EventWriter | undefined): readonly string[] {
+    const { indexes } = this.#keys
+    return [this.#keys.events(''), this.#keys.session(writer?.session ?? ''), ...indexes]
   }
 }
 

@@ -18,6 +18,11 @@ export class Keys {
     return `${this.#tag}:e:${stream}`
   }
 
+  /** What is known of all streams of events: for the scripts, in their order. */
+  get indexes(): readonly string[] {
+    return ['ex', 'eo:', 'eu'].map((key) => `${this.#tag}:${key}`)
+  }
+
   changes(): string {
     return `${this.#tag}:c`
   }

@@ -26,12 +26,16 @@ export interface RedisOptions {
   key?: string
   /** Milliseconds after which the sessions and the running tasks of a process that has failed are taken over (default 10 s). */
   lease?: number
-  /** Milliseconds until a command to Redis fails (default 2 s, at most a quarter of `lease`). */
+  /** Milliseconds until a command to Redis fails (default 2 s, at most a quarter of `lease`); opening a connection may take three times as long. */
   timeout?: number
   /** Maximum number of events that are stored per stream (default 1000). */
   maxEventsPerStream?: number
   /** Maximum bytes of events that are stored per stream, not counting its newest event (default 1 MiB). */
   maxBytesPerStream?: number
+  /** Maximum bytes of all stored events (default 128 MiB). Beyond it, the streams that were idle longest are deleted. */
+  maxEventBytes?: number
+  /** Maximum bytes of the stored events of one principal (default 32 MiB); callers without authentication have no limit of their own. */
+  maxEventBytesPerOwner?: number
   /** Limits on stored tasks: see `RedisTaskOptions`. */
   tasks?: RedisTaskOptions
 }
@@ -55,6 +59,8 @@ const NAMES: ReadonlySet<string> = new Set([
   'timeout',
   'maxEventsPerStream',
   'maxBytesPerStream',
+  'maxEventBytes',
+  'maxEventBytesPerOwner',
   'tasks',
 ] satisfies (keyof RedisOptions)[])
 const TASK_NAMES: ReadonlySet<string> = new Set([
@@ -64,6 +70,7 @@ const TASK_NAMES: ReadonlySet<string> = new Set([
   'maxBytesPerOwner',
 ] satisfies (keyof RedisTaskOptions)[])
 const MIN_KEY = 32
+const MIB = 1024 * 1024
 
 /**
  * Stores in Redis 7 or Valkey for servers of several processes. `client` is one of the packages `redis` or `ioredis`. It
@@ -73,8 +80,10 @@ export function redis(client: RedisClient, options: RedisOptions = {}): RedisSto
   check(options)
   const { prefix = 'ccmcp', address, key, lease = 10_000 } = options
   const { timeout = Math.min(2000, lease / 4) } = options
-  const { maxEventsPerStream = 1000, maxBytesPerStream = 1024 * 1024 } = options
-  checkNumbers({ lease, timeout, maxEventsPerStream, maxBytesPerStream })
+  const { maxEventsPerStream = 1000, maxBytesPerStream = MIB } = options
+  const { maxEventBytes = 128 * MIB, maxEventBytesPerOwner = 32 * MIB } = options
+  const limits = { maxEventsPerStream, maxBytesPerStream, maxEventBytes, maxEventBytesPerOwner }
+  checkNumbers({ lease, timeout, ...limits })
   const another = () => new Connection(client, timeout)
   const connection = another()
   const keys = new Keys(prefix)
@@ -87,7 +96,6 @@ export function redis(client: RedisClient, options: RedisOptions = {}): RedisSto
     settings,
   })
   const changes = new ChangeStream(connection, another(), keys, timeout)
-  const limits = { maxEvents: maxEventsPerStream, maxBytes: maxBytesPerStream }
   return {
     sessions: new RedisSessionStore(connection, keys, ownership),
     events: new RedisEventStore(connection, keys, limits),

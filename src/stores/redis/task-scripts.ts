@@ -5,7 +5,7 @@ import type { Script } from './script.js'
  *
  *   t:<name>    a task: `o` owner, `e` when it expires by the clock of its creator, `d` the same by the clock of Redis,
  *               `r` whether it is to be run, `v` version, `s` state, `c` the process that has claimed it, `n` bytes of its
- *               entries, `b` bytes that it is charged, `x` its member of `tx`
+ *               entries, `b` bytes that it is charged, `x` its member of `tx`, `u` if it is not confirmed
  *   te:<name>   its entries, a list
  *   tq          the queue: names of tasks that can be claimed, by their place
  *   tx          what each task is charged, and to whom, by the time when it expires
@@ -13,6 +13,10 @@ import type { Script } from './script.js'
  *   tl          the log of changes, a stream
  *   tw          processes that have claimed tasks, by the time when their lease ends
  *   tc:<id>     the names of the tasks that a process has claimed
+ *
+ * A task is stored by `RESERVE`, and can be claimed after `CONFIRM`, which its process sends once it has the reply to the
+ * former. So a task never runs whose process has told its client that it could not be stored, however late Redis executes
+ * what that process has sent: without `CONFIRM`, it expires soon.
  *
  * All times are those of the clock of Redis, and every key expires with the last task that it knows of. The scripts get
  * the common part of keys with a name or an id, since they find names in the queue.
@@ -136,24 +140,39 @@ function script(source: string): Script {
   return { source: COMMON + source }
 }
 
-/** name, owner, time to live, expires, runnable, worker or '', lease, writer, four limits, state, entries … → 1 or 0 */
-export const CREATE = script(`
-local name, owner, expires, runnable, worker, lease, writer = ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
-local state, deadline = ARGV[13], now + ARGV[3]
+/** name, owner, milliseconds until `CONFIRM`, expires, runnable, four limits, state, entries … → 1 or 0 */
+export const RESERVE = script(`
+local name, owner, expires, runnable = ARGV[1], ARGV[2], ARGV[4], ARGV[5]
+local state, deadline = ARGV[10], now + ARGV[3]
 sweep()
-local entries = entryBytes(14)
+local entries = entryBytes(11)
 local bytes = bytesOf(name, owner, state, entries)
-if redis.call('EXISTS', TASK .. name) == 1 or not fits(owner, 1, bytes, 9) then return 0 end
+if redis.call('EXISTS', TASK .. name) == 1 or not fits(owner, 1, bytes, 6) then return 0 end
 local member = memberOf(name, owner, bytes)
 redis.call('HSET', TASK .. name, 'o', owner, 'e', expires, 'd', deadline, 'r', runnable, 'v', 1, 's', state,
-  'n', entries, 'b', bytes, 'x', member)
+  'n', entries, 'b', bytes, 'x', member, 'u', 1)
 redis.call('PEXPIREAT', TASK .. name, deadline)
-append(name, deadline, 14)
+append(name, deadline, 11)
 charge(owner, 1, bytes)
 redis.call('ZADD', EXPIRY, deadline, member)
 keep(EXPIRY, deadline)
 keep(USAGE, deadline)
-if runnable == '0' then return 1 end
+return 1`)
+
+/** name, time to live, worker or '', lease, writer → 1, also if it was confirmed before, or 0 */
+export const CONFIRM = script(`
+local name, deadline, worker, lease, writer = ARGV[1], now + ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local task = redis.call('HMGET', TASK .. name, 'v', 'u', 'r', 'x')
+if not task[1] then return 0 end
+if not task[2] then return 1 end
+redis.call('HSET', TASK .. name, 'd', deadline)
+redis.call('HDEL', TASK .. name, 'u')
+redis.call('PEXPIREAT', TASK .. name, deadline)
+redis.call('PEXPIREAT', ENTRIES .. name, deadline)
+redis.call('ZADD', EXPIRY, deadline, task[4])
+keep(EXPIRY, deadline)
+keep(USAGE, deadline)
+if task[3] == '0' then return 1 end
 if worker ~= '' then
   hold(name, worker, lease, deadline)
 else
@@ -214,9 +233,10 @@ while #claimed < limit and bytes < most do
   else
     redis.call('ZREM', QUEUE, name)
     taken[owner] = (taken[owner] or 0) + 1
-    hold(name, worker, lease, tonumber(task[6]))
+    local deadline = tonumber(task[6])
+    hold(name, worker, lease, deadline)
     bytes = bytes + task[5]
-    claimed[#claimed + 1] = { name, task[1], task[2], task[3], task[4], redis.call('LRANGE', ENTRIES .. name, 0, -1) }
+    claimed[#claimed + 1] = { name, task[1], task[2], task[3], task[4], redis.call('LRANGE', ENTRIES .. name, 0, -1), deadline - now }
   end
 end
 return claimed`)

@@ -13,7 +13,7 @@ import { asList, asText, asTexts } from './replies.js'
 import { type Script, whole } from './script.js'
 import type { SettingsCheck } from './settings.js'
 import { TaskChanges } from './task-changes.js'
-import { CHANGE, CLAIM, CREATE, RELEASE, RENEW, UNDO } from './task-scripts.js'
+import { CHANGE, CLAIM, CONFIRM, RELEASE, RENEW, RESERVE, UNDO } from './task-scripts.js'
 import { unref } from '../../runtime.js'
 
 export interface RedisTaskOptions {
@@ -36,6 +36,9 @@ interface RedisTaskStoreOptions extends RedisTaskOptions {
 const MIB = 1024 * 1024
 /** About how many bytes of tasks are claimed at a time. */
 const CLAIMED_BYTES = 8 * MIB
+/** Milliseconds until a task is confirmed again whose confirmation has failed; doubled each time up to the slowest. */
+const FIRST = 50
+const SLOWEST = 1000
 /** Maximum names of tasks of which it is unknown whether they were created. Others expire. */
 const MAX_UNCONFIRMED = 10_000
 
@@ -113,28 +116,44 @@ export class RedisTaskStore implements TaskStore {
   async create(task: NewTask): Promise<boolean> {
     const { name, owner, expires, runnable, claimed, state, entries } = task
     const worker = claimed && runnable ? this.#worker : ''
-    const parameters = [
-      name,
-      owner,
-      // Clocks may differ: it lives as long by that of Redis.
-      whole(expires - Date.now()),
-      String(expires),
-      flag(runnable),
-      worker,
-      whole(this.#lease),
-      this.#changes.writer,
-      ...this.#limits,
-      state,
-      ...entries,
-    ]
-    const sent = performance.now()
+    const lease = whole(this.#lease)
+    // Clocks may differ: it lives as long by that of Redis.
+    const ttl = expires - Date.now()
+    const until = whole(Math.min(this.#lease, Math.max(ttl, SLOWEST)))
+    const stored = [name, owner, until, String(expires), flag(runnable)]
     try {
-      const created = Number(await this.#run(CREATE, parameters)) === 1
-      if (created && worker !== '') this.#hold([name], sent)
-      return created
+      const reply = await this.#run(RESERVE, [...stored, ...this.#limits, state, ...entries])
+      if (Number(reply) !== 1) return false
     } catch (error) {
-      this.#addUnconfirmed(name, error)
-      throw error
+      // If it is stored, it is never claimed.
+      throw storing(error, false)
+    }
+    const sent = performance.now()
+    await this.#confirm(name, [name, whole(ttl), worker, lease, this.#changes.writer])
+    if (worker !== '') this.#hold([name], sent)
+    return true
+  }
+
+  /** Lets a task be claimed. If the reply is lost, finds out whether it can be. */
+  async #confirm(name: string, parameters: readonly string[]): Promise<void> {
+    const end = performance.now() + this.#lease
+    let isUnknown = false
+    for (let wait = FIRST; ; wait = Math.min(2 * wait, SLOWEST)) {
+      let failure: unknown
+      try {
+        if (Number(await this.#run(CONFIRM, parameters)) === 1) return
+        failure = new Error('Redis has lost the task, or it was not confirmed in time')
+        isUnknown = false
+      } catch (error) {
+        failure = error
+        isUnknown ||= error instanceof RedisUnavailableError
+      }
+      if (!isUnknown) throw storing(failure, false)
+      if (performance.now() > end) {
+        this.#addUnconfirmed(name)
+        throw storing(failure, 'unknown')
+      }
+      await new Promise((resolve) => setTimeout(resolve, wait))
     }
   }
 
@@ -277,10 +296,9 @@ export class RedisTaskStore implements TaskStore {
   }
 
   /** A task that may have been created without anybody knowing its id is deleted when Redis can be reached. */
-  #addUnconfirmed(name: string, error: unknown): void {
-    if (!(error instanceof RedisUnavailableError) || this.#unconfirmed.size >= MAX_UNCONFIRMED)
-      return
-    this.#unconfirmed.add(name)
+  #addUnconfirmed(name: string): void {
+    if (this.#unconfirmed.size < MAX_UNCONFIRMED) this.#unconfirmed.add(name)
+    this.#renewalsLeft = 2
     this.#keepRenewing()
   }
 
@@ -360,9 +378,15 @@ function claimedOf(reply: unknown): ClaimedTask {
     name,
     owner,
     expires: Number(expires),
+    timeLeft: Number(asList(reply)[6]),
     runnable: true,
     version: Number(version),
     state,
     entries,
   }
+}
+
+/** Says in the error of `create` what has become of the task. */
+function storing(error: unknown, stored: false | 'unknown'): unknown {
+  return error instanceof Error ? Object.assign(error, { stored }) : error
 }

@@ -31,7 +31,7 @@ export class SessionPersistence {
 
   /** Stores a session. Resolves with whether it is stored; undefined if another process has it. */
   set(session: HttpSession): Promise<boolean> | undefined {
-    session.storedAt = Date.now()
+    session.storedAt = performance.now()
     if (session.superseded) return undefined
     const queued = this.#queued.get(session)
     if (queued !== undefined) return queued

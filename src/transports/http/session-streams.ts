@@ -25,6 +25,8 @@ export interface StreamSettings extends StreamStoreOptions {
 /** The session of the streams. */
 interface Owner {
   readonly revision: Revision
+  /** The id of its principal. */
+  readonly owner: string | undefined
   /** Another process has it. */
   superseded: boolean
   /** The client has used it now. */
@@ -56,7 +58,8 @@ export class SessionStreams {
   #known = 0
 
   constructor(session: string, generation: number, settings: StreamSettings, owner: Owner) {
-    this.#stored = { session, generation, superseded: () => (owner.superseded = true) }
+    const superseded = () => (owner.superseded = true)
+    this.#stored = { session, generation, owner: owner.owner, superseded }
     this.#settings = settings
     this.#owner = owner
     this.standalone = this.#make(STANDALONE)

@@ -2,6 +2,7 @@
 interface Listed {
   readonly id: string
   readonly owner: string | undefined
+  /** By the clock of `performance.now`. */
   readonly lastUsed: number
   /** Whether its client has a connection open. */
   readonly busy: boolean
@@ -64,7 +65,7 @@ export class SessionTable<Session extends Listed> {
   evictable(owner: string | undefined, idle: number, ownOnly: boolean): Session | undefined {
     const count = this.count(owner)
     if (ownOnly && count === 0) return undefined
-    const now = Date.now()
+    const now = performance.now()
     if (now >= this.#refusedUntil) {
       this.#refused.clear()
       this.#refusedUntil = now + SEARCH_INTERVAL

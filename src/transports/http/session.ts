@@ -99,9 +99,10 @@ export class HttpSession implements Channel, SessionPort {
   #capabilities = ''
   #revision = newestHandshakeRevision
   #closed = false
-  #lastUsed = Date.now()
+  /** By the clock of `performance.now`, as all times here: the date may be set. */
+  #lastUsed = performance.now()
   /** When it was last stored; 0 for never. */
-  storedAt = 0
+  storedAt = Number.NEGATIVE_INFINITY
   /** Whether another process has restored or ended it: this process stores it no more. */
   superseded = false
   /** The term of this process in which it certainly belonged to it, if several processes serve sessions. */
@@ -163,7 +164,7 @@ export class HttpSession implements Channel, SessionPort {
   }
 
   used(): void {
-    this.#lastUsed = Date.now()
+    this.#lastUsed = performance.now()
   }
 
   /** Whether it has ended in this process. */
@@ -186,7 +187,7 @@ export class HttpSession implements Channel, SessionPort {
   /** Restores a stored session. */
   async restore(stored: RestorableState, principal: Principal | undefined): Promise<Restored> {
     this.restored = false
-    const end = Date.now() + RESTORING_TIME
+    const end = performance.now() + RESTORING_TIME
     const response = await this.#repeat(stored.initialize, principal)
     if (response === undefined) return 'failed'
     if (response.error !== undefined) {
@@ -207,10 +208,10 @@ export class HttpSession implements Channel, SessionPort {
   /** Repeats the messages of the stored state, from the one that has failed. */
   async continueRestoring(
     principal: Principal | undefined,
-    end = Date.now() + RESTORING_TIME,
+    end = performance.now() + RESTORING_TIME,
   ): Promise<Restored> {
     for (const frame of this.state.messages.slice(this.#repeated)) {
-      if (Date.now() > end) return 'incomplete'
+      if (performance.now() > end) return 'incomplete'
       const { kind } = parseMessage(frame)
       const response = await this.#repeat(frame, principal)
       // Without a response, it has ended in the meantime.

@@ -112,7 +112,7 @@ export class Sessions {
   }
 
   #isDue({ storedAt }: HttpSession): boolean {
-    return Date.now() - storedAt > this.#options.idleTimeout / 4
+    return performance.now() - storedAt > this.#options.idleTimeout / 4
   }
 
   /** Whether one more session with this memory fits, after evicting an idle one if necessary. */
@@ -177,8 +177,8 @@ export class Sessions {
   /** Waits for the calls of each session, then ends it in this process; it stays in the store, for other processes. */
   async close(deadline: number): Promise<void> {
     this.#closing.abort()
-    const end = Date.now() + deadline
-    const left = () => Math.max(0, end - Date.now())
+    const end = performance.now() + deadline
+    const left = () => Math.max(0, end - performance.now())
     await Promise.all([
       ...Array.from(this.#all.values(), (session) => this.#handOver(session, left)),
       ...Array.from(this.#retired, (session) => session.drain(left())),
@@ -210,7 +210,7 @@ export class Sessions {
   }
 
   #sweep(): void {
-    const since = Date.now() - this.#options.idleTimeout
+    const since = performance.now() - this.#options.idleTimeout
     void this.#confirmAll()
     for (const session of this.#all.values()) {
       if (session.busy) {
