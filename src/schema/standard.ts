@@ -13,29 +13,8 @@ import { check as checkFully } from './json-schema.js'
 import { lint } from './lint.js'
 import { notJsonSchema, withoutJsonSchema } from './vendor.js'
 import { compileSimple } from './simple.js'
-
-/** The common interface of schema libraries: https://standardschema.dev */
-export interface StandardSchema<Input = unknown, Output = Input> {
-  readonly '~standard': {
-    readonly version: 1
-    readonly vendor: string
-    readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>
-    readonly types?: { readonly input: Input; readonly output: Output } | undefined
-    readonly jsonSchema?: {
-      readonly input: (options: { target: string }) => Record<string, unknown>
-      readonly output: (options: { target: string }) => Record<string, unknown>
-    }
-  }
-}
-type StandardResult<Output> =
-  | { readonly value: Output; readonly issues?: undefined }
-  | {
-      readonly issues: readonly {
-        readonly message: string
-        readonly path?: readonly PathSegment[] | undefined
-      }[]
-    }
-type PathSegment = PropertyKey | { readonly key: PropertyKey }
+import type { PathSegment, StandardResult, StandardSchema } from './standard-schema.js'
+import { validateOf } from './zod.js'
 
 /** A schema of zod, valibot, arktype or any other Standard Schema library, or a plain JSON Schema. */
 export type Schema = StandardSchema | JsonSchema
@@ -98,7 +77,7 @@ export function checker(schema: Schema, side: 'input' | 'output'): Validator {
   // A schema that compiles is valid. The patterns of a library are not checked for cost: it matches them itself.
   const [problem] = simple === undefined ? lint(json, { patterns: !isStandard(schema) }) : []
   if (problem !== undefined) throw new TypeError(`is not valid: ${problem}`)
-  if (isStandard(schema)) return { json, check: (value) => checkStandard(schema, value) }
+  if (isStandard(schema)) return { json, check: checkOf(schema) }
   if (simple === undefined) return { json, check: (value) => checkFully(json, value) }
   return {
     json,
@@ -112,16 +91,18 @@ export function checker(schema: Schema, side: 'input' | 'output'): Validator {
 
 /** The check of values by a schema that is not shown to anyone: a library need not provide a JSON Schema. */
 export function validator(schema: Schema): Validator['check'] {
-  if (isStandard(schema)) return (value) => checkStandard(schema, value)
-  return checker(schema, 'output').check
+  return isStandard(schema) ? checkOf(schema) : checker(schema, 'output').check
 }
 
-function checkStandard(schema: StandardSchema, value: unknown): Outcome | Promise<Outcome> {
-  const result = schema['~standard'].validate(value)
-  // Any thenable, not only a native promise.
-  return 'then' in result
-    ? Promise.resolve(result).then((later) => outcomeOf(later, value))
-    : outcomeOf(result, value)
+function checkOf(schema: StandardSchema): Validator['check'] {
+  const validate = validateOf(schema)
+  return (value) => {
+    const result = validate(value)
+    // Any thenable, not only a native promise.
+    return 'then' in result
+      ? Promise.resolve(result).then((later) => outcomeOf(later, value))
+      : outcomeOf(result, value)
+  }
 }
 
 function outcomeOf(result: StandardResult<unknown>, value: unknown): Outcome {
@@ -157,4 +138,5 @@ function pathOf(segments: readonly PathSegment[], root: unknown): string {
   return shownPath(path)
 }
 
+export type { StandardSchema }
 export { type Issue, type JsonSchema, type Outcome, MAX_ISSUES, describeIssues } from './issue.js'
