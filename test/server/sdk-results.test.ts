@@ -352,6 +352,10 @@ describe('a result as handlers of the official SDK return it', () => {
     expect(resource({ uri: 'a://b', read: () => ({ contents: 'nope' }) }).uri).toBe('a://b')
     // @ts-expect-error messages have a role
     expect(prompt({ name: 'p', build: () => ({ messages: [{ content: 'x' }] }) }).name).toBe('p')
+    // @ts-expect-error these messages too
+    expect(prompt({ name: 'p', build: () => ({ messages: ['x'] }) }).name).toBe('p')
+    // @ts-expect-error a content block has a type
+    expect(prompt({ name: 'p', build: () => ['x', { text: 'y' }] }).name).toBe('p')
   })
 })
 
@@ -512,7 +516,11 @@ describe('malformed results', () => {
       'its result has a "description" that is not a string',
     ],
     ['build', { messages: [], other: 5 }, 'which is not a member of a GetPromptResult'],
-    ['build', ['a'], 'messages[0] must have a "role"'],
+    ['build', { messages: ['a'] }, 'messages[0] must have a "role"'],
+    ['build', ['a', { role: 'system', content: hi }], 'messages[1] must have a "role"'],
+    ['build', ['a', { role: 'user' }], 'messages[1] must have a "role"'],
+    ['build', ['a', 5], 'neither a string nor a content block'],
+    ['build', ['a', ['b']], 'messages[1] must have a "role"'],
   ])('of %s are an internal error with the reason in the log: %j', async (kind, value, problem) => {
     const server = make({
       resources: [resource({ uri: 'a://b', read: () => value as string })],
