@@ -177,7 +177,8 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     await expect(ask('resources/read', {})).rejects.toMatchObject({ code: -32602 })
     await expect(ask('resources/read', { uri: 'bad://x' })).rejects.toMatchObject({
       code: -32603,
-      message: 'Resource bad://x returned a malformed result',
+      message:
+        'Resource bad://x returned a malformed result: contents[0] must be a string, bytes, or an object with a "text" or a "blob"',
     })
   })
 

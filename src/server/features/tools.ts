@@ -13,7 +13,7 @@ import { isToolError } from '../tool-error.js'
 import { callerOf } from '../lifecycle.js'
 import { ToolSlot } from '../tool-slot.js'
 import { newErrorReference } from '../../jsonrpc/reference.js'
-import { visibleTo, checkScopes, isVisibleTo } from './definition.js'
+import { visibleTo, checkScopes, isVisibleTo, messageOf } from './definition.js'
 import { VALUE_HINT, otherMember, resultOf } from './result.js'
 import type { ServedTool } from './served-tool.js'
 
@@ -272,10 +272,4 @@ function hasStopped({ aborted, reason }: AbortSignal, error: unknown): boolean {
 
 function errorResult(text: string): CallToolResult {
   return { content: [{ type: 'text', text }], isError: true }
-}
-
-/** The message of whatever was thrown; never the stack. */
-function messageOf(error: unknown): string {
-  if (error instanceof Error) return String(error.message)
-  return typeof error === 'string' ? error : 'it threw a value that is not an Error'
 }
