@@ -94,11 +94,15 @@ export function shownPath(path: string): string {
 
 /** Issues as a sentence for a person or a model. */
 export function describeIssues(issues: readonly Issue[]): string {
-  const lines = issues
-    .slice(0, MAX_ISSUES)
-    .map(({ path, message }) => (path === '' ? message : `${path} ${message}`))
+  const lines = issues.slice(0, MAX_ISSUES).map(describeIssue)
   if (issues.length > MAX_ISSUES) lines.push('and more')
   return lines.join('; ')
+}
+
+/** `city is required`, `city: Too short`: a message that begins with a verb continues its path. */
+export function describeIssue({ path, message }: Issue): string {
+  if (path === '') return message
+  return `${path}${/^(?:is|must|has|matches) /.test(message) ? '' : ':'} ${message}`
 }
 
 const DIALECTS = new Set([

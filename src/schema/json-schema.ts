@@ -4,6 +4,7 @@ import {
   type JsonSchema,
   type Outcome,
   shorten,
+  describeIssue,
   describeValue,
   listTypes,
   listValues,
@@ -242,7 +243,7 @@ class Walk {
       const { first } = this.#try(part, value, evaluated)
       if (first === undefined) matching++
       else if (reasons.size < 4)
-        reasons.add(first.path === '' ? first.message : `${shownPath(first.path)} ${first.message}`)
+        reasons.add(describeIssue({ ...first, path: shownPath(first.path) }))
       if (matching === 1 && !exactly && evaluated === undefined) return
     }
     if (matching === 0) {

@@ -13,10 +13,11 @@ export interface StandardSchema<Input = unknown, Output = Input> {
 }
 export type StandardResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
-  | {
-      readonly issues: readonly {
-        readonly message: string
-        readonly path?: readonly PathSegment[] | undefined
-      }[]
-    }
-export type PathSegment = PropertyKey | { readonly key: PropertyKey }
+  | { readonly issues: readonly LibraryIssue[] }
+
+export interface LibraryIssue {
+  readonly message: string
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
+  /** In zod, `custom` if a refinement has found it. */
+  readonly code?: unknown
+}

@@ -1,5 +1,6 @@
 import { isObject } from '../is-object.js'
 import {
+  type Issue,
   Issues,
   type JsonSchema,
   MAX_ISSUES,
@@ -13,7 +14,7 @@ import { check as checkFully } from './json-schema.js'
 import { lint } from './lint.js'
 import { notJsonSchema, withoutJsonSchema } from './vendor.js'
 import { compileSimple } from './simple.js'
-import type { PathSegment, StandardResult, StandardSchema } from './standard-schema.js'
+import type { LibraryIssue, StandardResult, StandardSchema } from './standard-schema.js'
 import { validateOf } from './zod.js'
 
 /** A schema of zod, valibot, arktype or any other Standard Schema library, or a plain JSON Schema. */
@@ -107,35 +108,38 @@ function checkOf(schema: StandardSchema): Validator['check'] {
 
 function outcomeOf(result: StandardResult<unknown>, value: unknown): Outcome {
   if (result.issues === undefined) return { value: result.value }
-  const first = result.issues.slice(0, MAX_ISSUES + 1)
   return {
-    issues: first.map(({ message, path = [] }) => {
-      const place = pathOf(path, value)
-      // Some libraries begin the message with the path.
-      return {
-        path: shorten(place),
-        message: shorten(
-          place !== '' && message.startsWith(`${place} `)
-            ? message.slice(place.length + 1)
-            : message,
-        ),
-      }
-    }),
+    issues: result.issues.slice(0, MAX_ISSUES + 1).map((issue) => readIssue(issue, value)),
   }
 }
 
-/** A path as text. A number is an index; for `"0"` the value decides. */
-function pathOf(segments: readonly PathSegment[], root: unknown): string {
-  let path = ''
+/** The texts of libraries for a member that is missing, such as "expected string, received undefined". */
+const MISSING = /^(?:Required$|Invalid )|\bundefined\b|\bmissing\b/
+
+/** An issue of a library in the words of our own. */
+function readIssue({ path = [], message, code }: LibraryIssue, root: unknown): Issue {
+  let place = ''
   let value = root
-  for (const segment of segments) {
+  let isMissing = false
+  for (const segment of path) {
     const key = typeof segment === 'object' ? segment.key : segment
-    path +=
-      Array.isArray(value) || typeof key === 'number' ? `[${String(key)}]` : member(String(key))
-    if (Array.isArray(value)) value = (value as unknown[])[Number(key)]
-    else value = isObject(value) ? value[String(key)] : undefined
+    const name = String(key)
+    // A number is an index; for "0" the value decides.
+    place += Array.isArray(value) || typeof key === 'number' ? `[${name}]` : member(name)
+    isMissing = isObject(value)
+    value =
+      typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+        ? (value as Record<string, unknown>)[name] // own
+        : undefined
+    isMissing &&= value === undefined
   }
-  return shownPath(path)
+  place = shownPath(place)
+  // What a refinement says is never about the type.
+  if (isMissing && code !== 'custom' && MISSING.test(message)) message = 'is required'
+  // Some libraries begin the message with the path.
+  else if (place !== '' && message.startsWith(`${place} `))
+    message = message.slice(place.length + 1)
+  return { path: shorten(place), message: shorten(message) }
 }
 
 export type { StandardSchema }
