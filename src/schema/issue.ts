@@ -124,6 +124,23 @@ export function describeValue(value: unknown): string {
   return String(value)
 }
 
+/* The texts that both validators use, `simple.ts` and `json-schema.ts`. */
+
+export const IS_REQUIRED = 'is required'
+
+/** `must be a string, not 5` */
+export function mustBe(expected: string, value: unknown): string {
+  return `must be ${expected}, not ${describeValue(value)}`
+}
+
+export function unknownProperty(
+  known: readonly string[],
+  patterns: readonly string[] = [],
+): string {
+  const names = [...known, ...patterns.map((pattern) => `a name that matches ${pattern}`)]
+  return `is an unknown property${names.length === 0 ? '' : shorten(`; expected one of ${names.join(', ')}`)}`
+}
+
 /** The values of an `enum`, for error messages. */
 export function listValues(values: readonly unknown[]): string {
   const shown = values.slice(0, 50).map((value) => JSON.stringify(value))

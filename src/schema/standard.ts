@@ -8,6 +8,7 @@ import {
   shorten,
   member,
   shownPath,
+  IS_REQUIRED,
 } from './issue.js'
 import { type HeaderParameter, headerParameters } from './headers.js'
 import { check as checkFully } from './json-schema.js'
@@ -135,7 +136,7 @@ function readIssue({ path = [], message, code }: LibraryIssue, root: unknown): I
   }
   place = shownPath(place)
   // What a refinement says is never about the type.
-  if (isMissing && code !== 'custom' && MISSING.test(message)) message = 'is required'
+  if (isMissing && code !== 'custom' && MISSING.test(message)) message = IS_REQUIRED
   // Some libraries begin the message with the path.
   else if (place !== '' && message.startsWith(`${place} `))
     message = message.slice(place.length + 1)
