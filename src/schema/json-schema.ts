@@ -365,7 +365,7 @@ class Walk {
     issues: Issues,
     evaluated: EvaluatedParts | undefined,
   ): void {
-    for (const keyword of DEPENDENCIES) {
+    for (const keyword of this.#index.draft7 ? ['dependencies'] : DEPENDENCIES) {
       const dependencies = schema[keyword]
       if (!isObject(dependencies)) continue
       for (const name of keysOf(dependencies, this.#steps)) {

@@ -151,9 +151,11 @@ function problemsOf(root: JsonSchema, patterns: boolean): string[] {
       if (typeof reference === 'string' && index.resolve(reference, schema) === undefined)
         report(keyword, unresolved(reference))
     }
-    const { type } = schema
+    const { type, items } = schema
     if (Array.isArray(type) && new Set(type).size < type.length)
       report('type', 'must not have the same type twice')
+    if (Array.isArray(items) && !index.draft7)
+      report('items', 'must be a schema; for a tuple use prefixItems, or "$schema" of draft-07')
     if (index.hasLongId(schema)) report('$id', `must be at most ${MAX_BASE} characters long`)
     for (const [place, part] of subschemas(schema))
       open.push({ schema: part, path: joinPath(path, place) })

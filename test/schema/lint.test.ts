@@ -129,8 +129,17 @@ describe('rejects an invalid value of a keyword:', () => {
       tell({ [keyword]: value }, `${keyword}: a schema must be an object or a boolean`)
     expect(lint({ [keyword]: false })).toEqual([])
   })
-  it.each(['allOf', 'anyOf', 'items', 'oneOf', 'prefixItems'])('an element of %s', (keyword) => {
+  it.each(['allOf', 'anyOf', 'oneOf', 'prefixItems'])('an element of %s', (keyword) => {
     tell({ [keyword]: [{}, 'a'] }, `${keyword}/1: a schema must be an object or a boolean`)
+  })
+  it('a tuple of draft-07, unless the schema says that it is one', () => {
+    const tuple = { type: 'array', items: [{ type: 'number' }, { type: 'number' }] }
+    tell(tuple, 'items: must be a schema; for a tuple use prefixItems, or "$schema" of draft-07')
+    const draft7 = { $schema: 'http://json-schema.org/draft-07/schema#' }
+    expect(lint({ ...draft7, ...tuple })).toEqual([])
+    expect(lint({ ...draft7, items: [{}, 'a'] })).toEqual([
+      'items/1: a schema must be an object or a boolean',
+    ])
   })
   it('a list with the same type twice', () => {
     tell({ type: ['string', 'null', 'string'] }, 'type: must not have the same type twice')
