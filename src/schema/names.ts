@@ -53,8 +53,8 @@ export function unknownArguments(
   const found: Issue[] = []
   const unknown = Object.keys(given).filter((name) => !Object.hasOwn(known, name))
   for (const name of unknown.slice(0, MAX_ISSUES)) {
-    const isNamed = ({ path, message }: Issue) =>
-      path === name || message.includes(`"${name}"`) || message.includes(`'${name}'`)
+    const isNamed = ({ path, message: text }: Issue) =>
+      path === name || text.includes(`"${name}"`) || text.includes(`'${name}'`)
     const meant = nearest(name, missing)
     if ((isOpen && meant === undefined) || issues.some(isNamed)) continue
     const advice = meant === undefined ? '' : `; did you mean ${meant}?`
