@@ -1,5 +1,13 @@
 import { isObject } from '../is-object.js'
-import { type Issues, type JsonSchema, describeValue, sizeOf } from './issue.js'
+import {
+  type Issues,
+  type JsonSchema,
+  describeValue,
+  listTypes,
+  listValues,
+  mustBe,
+  sizeOf,
+} from './issue.js'
 import { matches } from './pattern.js'
 import type { Steps } from './steps.js'
 
@@ -23,7 +31,7 @@ export function isOfType(type: unknown, value: unknown): boolean {
 }
 
 /** Whether two JSON values are equal, regardless of the order of keys. */
-export function sameJson(one: unknown, other: unknown, steps: Steps): boolean {
+function sameJson(one: unknown, other: unknown, steps: Steps): boolean {
   if (one === other) return true
   if (Array.isArray(one)) {
     steps.spend(one.length)
@@ -39,6 +47,29 @@ export function sameJson(one: unknown, other: unknown, steps: Steps): boolean {
     names.length === keysOf(other, steps).length &&
     names.every((name) => Object.hasOwn(other, name) && sameJson(one[name], other[name], steps))
   )
+}
+
+/** Returns whether the value is of the type. */
+export function checkType(type: unknown, value: unknown, issues: Issues, steps: Steps): boolean {
+  if (type === undefined) return true
+  const types: unknown[] = Array.isArray(type) ? type : [type]
+  steps.spend(types.length)
+  const fits = types.some((each) => isOfType(each, value))
+  if (!fits) issues.add(mustBe(listTypes(types), value))
+  return fits
+}
+
+export function checkEnum(
+  allowed: readonly unknown[],
+  value: unknown,
+  issues: Issues,
+  steps: Steps,
+): void {
+  steps.spend(allowed.length / 2)
+  if (issues.full || allowed.some((each) => sameJson(each, value, steps))) return
+  const values = listValues(allowed)
+  steps.spend(values.length / 2)
+  issues.add(mustBe(values, value))
 }
 
 export function keysOf(value: object, steps: Steps): string[] {
@@ -82,13 +113,12 @@ export function checkNumber(schema: JsonSchema, value: number, issues: Issues, s
   for (const [keyword, holds, words] of BOUNDS) {
     const bound = schema[keyword]
     if (typeof bound === 'number' && !holds(value, bound))
-      issues.add(`must be ${words} ${bound}, not ${value}`)
+      issues.add(mustBe(`${words} ${bound}`, value))
   }
   const { multipleOf } = schema
   if (typeof multipleOf !== 'number') return
   steps.spend(64)
-  if (!isMultiple(value, multipleOf))
-    issues.add(`must be a multiple of ${multipleOf}, not ${value}`)
+  if (!isMultiple(value, multipleOf)) issues.add(mustBe(`a multiple of ${multipleOf}`, value))
 }
 
 /** Computed in decimal: 0.3 is a multiple of 0.1, but not in binary floating point. */

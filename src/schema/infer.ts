@@ -1,4 +1,4 @@
-import type { StandardSchema } from './standard.js'
+import type { StandardSchema } from './standard-schema.js'
 
 /** The type of a valid value: the output type of a Standard Schema, or read from a literal JSON Schema. */
 export type Infer<Schema> =

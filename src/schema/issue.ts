@@ -94,11 +94,15 @@ export function shownPath(path: string): string {
 
 /** Issues as a sentence for a person or a model. */
 export function describeIssues(issues: readonly Issue[]): string {
-  const lines = issues
-    .slice(0, MAX_ISSUES)
-    .map(({ path, message }) => (path === '' ? message : `${path} ${message}`))
+  const lines = issues.slice(0, MAX_ISSUES).map(describeIssue)
   if (issues.length > MAX_ISSUES) lines.push('and more')
   return lines.join('; ')
+}
+
+/** `city is required`, `city: Too short`: a message that begins with a verb continues its path. */
+export function describeIssue({ path, message }: Issue): string {
+  if (path === '') return message
+  return `${path}${/^(?:is|must|has|matches) /.test(message) ? '' : ':'} ${message}`
 }
 
 const DIALECTS = new Set([
@@ -118,6 +122,23 @@ export function describeValue(value: unknown): string {
   if (Array.isArray(value)) return 'an array'
   if (isObject(value)) return 'an object'
   return String(value)
+}
+
+/* The texts that both validators use, `simple.ts` and `json-schema.ts`. */
+
+export const IS_REQUIRED = 'is required'
+
+/** `must be a string, not 5` */
+export function mustBe(expected: string, value: unknown): string {
+  return `must be ${expected}, not ${describeValue(value)}`
+}
+
+export function unknownProperty(
+  known: readonly string[],
+  patterns: readonly string[] = [],
+): string {
+  const names = [...known, ...patterns.map((pattern) => `a name that matches ${pattern}`)]
+  return `is an unknown property${names.length === 0 ? '' : shorten(`; expected one of ${names.join(', ')}`)}`
 }
 
 /** The values of an `enum`, for error messages. */

@@ -4,11 +4,11 @@ import {
   type JsonSchema,
   type Outcome,
   shorten,
-  describeValue,
-  listTypes,
-  listValues,
+  describeIssue,
   member,
   shownPath,
+  IS_REQUIRED,
+  unknownProperty,
 } from './issue.js'
 import {
   Identities,
@@ -17,20 +17,13 @@ import {
   checkSize,
   checkString,
   checkUnique,
-  isOfType,
+  checkEnum,
+  checkType,
   keysOf,
-  sameJson,
 } from './assertions.js'
 import { matches } from './pattern.js'
 import { EvaluatedParts, Scope, type CachedResult, VALID, isEnough } from './dynamic-scope.js'
-import {
-  type AnySchema,
-  SchemaIndex,
-  isSchema,
-  itemsOf,
-  schemasOf,
-  stringsOf,
-} from './schema-index.js'
+import { type AnySchema, SchemaIndex, isSchema, schemasOf, stringsOf } from './schema-index.js'
 import { Steps, validationError } from './steps.js'
 
 /*
@@ -97,8 +90,13 @@ class Walk {
       !this.#index.draft7 && ('unevaluatedProperties' in schema || 'unevaluatedItems' in schema)
         ? new EvaluatedParts()
         : outer
-    if (!this.#references(schema, value, issues, evaluated)) {
-      this.#anyValue(schema, value, issues)
+    // For a value of the wrong type, other issues would only distract.
+    if (
+      !this.#references(schema, value, issues, evaluated) &&
+      checkType(schema['type'], value, issues, this.#steps)
+    ) {
+      if (Array.isArray(schema['enum'])) checkEnum(schema['enum'], value, issues, this.#steps)
+      if ('const' in schema) checkEnum([schema['const']], value, issues, this.#steps)
       this.#logic(schema, value, issues, evaluated)
       if (typeof value === 'number') checkNumber(schema, value, issues, this.#steps)
       if (typeof value === 'string') {
@@ -190,26 +188,6 @@ class Walk {
     return false
   }
 
-  #anyValue(schema: JsonSchema, value: unknown, issues: Issues): void {
-    const { type, enum: allowed, const: only } = schema
-    if (type !== undefined) {
-      const types = Array.isArray(type) ? itemsOf(type, this.#steps) : [type]
-      if (!types.some((each) => isOfType(each, value)))
-        issues.add(`must be ${listTypes(types)}, not ${describeValue(value)}`)
-    }
-    if (Array.isArray(allowed)) this.#enum(allowed, value, issues)
-    if ('const' in schema) this.#enum([only], value, issues)
-  }
-
-  #enum(allowed: readonly unknown[], value: unknown, issues: Issues): void {
-    const steps = this.#steps
-    steps.spend(allowed.length / 2)
-    if (issues.full || allowed.some((each) => sameJson(each, value, steps))) return
-    const values = listValues(allowed)
-    steps.spend(values.length / 2)
-    issues.add(`must be ${values}, not ${describeValue(value)}`)
-  }
-
   #logic(
     schema: JsonSchema,
     value: unknown,
@@ -243,7 +221,7 @@ class Walk {
       if (first === undefined) matching++
       else if (reasons.size < 4) {
         this.#steps.spend((first.path.length + first.message.length) / 8)
-        reasons.add(first.path === '' ? first.message : `${shownPath(first.path)} ${first.message}`)
+        reasons.add(describeIssue({ ...first, path: shownPath(first.path) }))
       }
       if (matching === 1 && !exactly && evaluated === undefined) return
     }
@@ -319,8 +297,6 @@ class Walk {
     const steps = this.#steps
     if ('minProperties' in schema || 'maxProperties' in schema)
       checkBounds(schema, 'Properties', keysOf(value, steps).length, 'properties', issues)
-    for (const name of stringsOf(schema['required'], this.#steps))
-      if (!issues.full && !Object.hasOwn(value, name)) issues.add('is required', member(name))
     this.#members(schema, value, issues, evaluated)
     this.#dependencies(schema, value, issues, evaluated)
     const { unevaluatedProperties } = schema
@@ -328,7 +304,9 @@ class Walk {
     const isEvaluated = evaluated?.known(steps)
     for (const name of keysOf(value, steps)) {
       if (issues.full) return
-      if (isEvaluated?.(name) !== true) this.#part(unevaluatedProperties, value[name], name, issues)
+      if (isEvaluated?.(name) === true) continue
+      if (unevaluatedProperties === false) issues.add(unknownProperty([]), member(name))
+      else this.#part(unevaluatedProperties, value[name], name, issues)
     }
     evaluated?.addAllMembers()
   }
@@ -350,6 +328,8 @@ class Walk {
       const parts: unknown[] = own === undefined ? [] : [own]
       for (const pattern of expressions)
         if (matches(pattern, name, steps)) parts.push(patterns[pattern])
+      if (parts.length === 0 && others === false)
+        return issues.add(unknownProperty(keysOf(known, steps), expressions), member(name))
       if (parts.length === 0) parts.push(others)
       for (const part of parts) {
         if (!isSchema(part)) continue
@@ -362,6 +342,8 @@ class Walk {
       if (issues.full) return
       if (Object.hasOwn(value, name)) check(name, part)
     }
+    for (const name of stringsOf(schema['required'], steps))
+      if (!issues.full && !Object.hasOwn(value, name)) issues.add(IS_REQUIRED, member(name))
     // Most schemas say nothing about other members.
     if (expressions.length > 0 || isSchema(propertyNames) || isSchema(others))
       for (const name of keysOf(value, steps)) {

@@ -1,5 +1,5 @@
 import { isObject } from '../is-object.js'
-import { describeValue } from './issue.js'
+import { type Issue, type JsonSchema, MAX_ISSUES, describeValue, shorten } from './issue.js'
 
 type Words<Text extends string> = Text extends `${infer First} ${infer Rest}`
   ? First | Words<Rest>
@@ -30,6 +30,40 @@ export function checkNames(subject: string, given: object, known: string): void 
     const error = new TypeError(`${subject}: unknown option "${name}"; ${advice}`)
     throw Object.assign(error, { code: 'UNKNOWN_OPTION' })
   }
+}
+
+/** Keywords by which a schema has members that are not among its `properties`. */
+const OPEN = ['patternProperties', 'allOf', 'anyOf', 'oneOf', 'if', '$ref', '$dynamicRef']
+
+/**
+ * An issue for each argument that the schema does not know and no other issue names: it may be the one that is missing,
+ * under a wrong name. Where other keywords may allow it, only if it is similar to one.
+ */
+export function unknownArguments(
+  { properties, additionalProperties, ...schema }: JsonSchema,
+  given: object,
+  issues: readonly Issue[],
+): Issue[] {
+  const known = isObject(properties) ? properties : {}
+  const missing = Object.keys(known).filter((name) => !Object.hasOwn(given, name))
+  const isOpen =
+    !isObject(properties) ||
+    Object.keys(Object(additionalProperties)).length > 0 ||
+    OPEN.some((keyword) => keyword in schema)
+  const found: Issue[] = []
+  const unknown = Object.keys(given).filter((name) => !Object.hasOwn(known, name))
+  for (const name of unknown.slice(0, MAX_ISSUES)) {
+    const isNamed = ({ path, message: text }: Issue) =>
+      path === name || text.includes(`"${name}"`) || text.includes(`'${name}'`)
+    const meant = nearest(name, missing)
+    if ((isOpen && meant === undefined) || issues.some(isNamed)) continue
+    const advice = meant === undefined ? '' : `; did you mean ${meant}?`
+    found.push({
+      path: '',
+      message: `unknown argument ${JSON.stringify(shorten(name, 100))}${advice}`,
+    })
+  }
+  return found
 }
 
 /** The most similar known word, within the maximum edit distance for that word. */

@@ -64,7 +64,7 @@ export function stringsOf(value: unknown, steps: Steps): string[] {
   return itemsOf(value, steps).filter((each) => typeof each === 'string')
 }
 
-export function itemsOf(value: unknown, steps: Steps): unknown[] {
+function itemsOf(value: unknown, steps: Steps): unknown[] {
   if (!Array.isArray(value)) return []
   steps.spend(value.length)
   return value

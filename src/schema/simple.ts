@@ -2,12 +2,14 @@ import { isObject } from '../is-object.js'
 import {
   Issues,
   type JsonSchema,
-  describeValue,
   isDialect,
   listTypes,
   listValues,
   member,
   sizeOf,
+  IS_REQUIRED,
+  mustBe,
+  unknownProperty,
 } from './issue.js'
 import { BOUNDS, checkSize, selector } from './assertions.js'
 
@@ -59,12 +61,14 @@ export function compileSimple(
   if (remaining.levels < 0 || remaining.parts.left-- <= 0) return undefined
   if (schema === true) return () => {}
   if (!isObject(schema)) return undefined
+  for (const keyword of Object.keys(schema))
+    if (!ANNOTATIONS.has(keyword) && !keyword.startsWith('x-') && !Object.hasOwn(KEYWORDS, keyword))
+      return undefined
   const checks: Check[] = []
   let type: Check = () => {}
-  for (const keyword of Object.keys(schema)) {
-    if (ANNOTATIONS.has(keyword) || keyword.startsWith('x-')) continue
-    const make = Object.hasOwn(KEYWORDS, keyword) ? KEYWORDS[keyword] : undefined
-    const check = make?.(schema[keyword], schema, {
+  for (const [keyword, make] of Object.entries(KEYWORDS)) {
+    if (!Object.hasOwn(schema, keyword)) continue
+    const check = make(schema[keyword], schema, {
       levels: remaining.levels - 1,
       parts: remaining.parts,
     })
@@ -84,22 +88,23 @@ export function compileSimple(
 
 type Keyword = (value: unknown, schema: JsonSchema, remaining: Remaining) => Check | undefined
 
+/** In the order in which `json-schema.ts` applies them. */
 const KEYWORDS: Readonly<Record<string, Keyword>> = {
   $schema: (value) => (isDialect(value) ? () => {} : undefined),
   type: typeCheck,
   enum: enumCheck,
   const: (value) => enumCheck([value]),
-  properties: propertiesCheck,
-  required: requiredCheck,
-  additionalProperties: additionalCheck,
-  items: itemsCheck,
   ...Object.fromEntries(BOUNDS.map(([keyword, ...rest]) => [keyword, bound(...rest)])),
   minLength: size('least', 'characters'),
   maxLength: size('most', 'characters'),
   minItems: size('least', 'items'),
   maxItems: size('most', 'items'),
+  items: itemsCheck,
   minProperties: size('least', 'properties'),
   maxProperties: size('most', 'properties'),
+  properties: propertiesCheck,
+  required: requiredCheck,
+  additionalProperties: additionalCheck,
 }
 
 function typeCheck(value: unknown): Check | undefined {
@@ -114,7 +119,7 @@ function typeCheck(value: unknown): Check | undefined {
   const expected = listTypes(names)
   return (given, issues) => {
     for (const test of tests) if (test(given)) return
-    issues.add(`must be ${expected}, not ${describeValue(given)}`)
+    issues.add(mustBe(expected, given))
   }
 }
 
@@ -122,9 +127,9 @@ function enumCheck(value: unknown): Check | undefined {
   if (!Array.isArray(value) || value.some((item) => typeof item === 'object' && item !== null))
     return undefined
   const allowed = new Set<unknown>(value)
-  const message = `must be ${listValues(value)}`
+  const expected = listValues(value)
   return (given, issues) => {
-    if (!allowed.has(given)) issues.add(`${message}, not ${describeValue(given)}`)
+    if (!allowed.has(given)) issues.add(mustBe(expected, given))
   }
 }
 
@@ -157,7 +162,7 @@ function requiredCheck(value: unknown): Check | undefined {
     if (!isObject(given)) return
     for (const name of names) {
       if (issues.full) return
-      if (!Object.hasOwn(given, name)) issues.add('is required', member(name))
+      if (!Object.hasOwn(given, name)) issues.add(IS_REQUIRED, member(name))
     }
   }
 }
@@ -170,7 +175,7 @@ function additionalCheck(
   const known = new Set(isObject(schema['properties']) ? Object.keys(schema['properties']) : [])
   const check = value === false ? undefined : compileSimple(value, remaining)
   if (value !== false && check === undefined) return undefined
-  const message = `is an unknown property${known.size === 0 ? '' : `; expected one of ${[...known].join(', ')}`}`
+  const message = unknownProperty([...known])
   const reject: Check = (_, issues) => issues.add(message)
   return (given, issues) => {
     if (!isObject(given)) return
@@ -197,7 +202,7 @@ function bound(holds: (value: number, limit: number) => boolean, words: string):
     if (typeof limit !== 'number' || !Number.isFinite(limit)) return undefined
     return (given, issues) => {
       if (typeof given === 'number' && !holds(given, limit))
-        issues.add(`must be ${words} ${limit}, not ${given}`)
+        issues.add(mustBe(`${words} ${limit}`, given))
     }
   }
 }

@@ -1,5 +1,6 @@
 import { isObject } from '../is-object.js'
 import {
+  type Issue,
   Issues,
   type JsonSchema,
   MAX_ISSUES,
@@ -7,35 +8,15 @@ import {
   shorten,
   member,
   shownPath,
+  IS_REQUIRED,
 } from './issue.js'
 import { type HeaderParameter, headerParameters } from './headers.js'
 import { check as checkFully } from './json-schema.js'
 import { lint } from './lint.js'
 import { notJsonSchema, withoutJsonSchema } from './vendor.js'
 import { compileSimple } from './simple.js'
-
-/** The common interface of schema libraries: https://standardschema.dev */
-export interface StandardSchema<Input = unknown, Output = Input> {
-  readonly '~standard': {
-    readonly version: 1
-    readonly vendor: string
-    readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>
-    readonly types?: { readonly input: Input; readonly output: Output } | undefined
-    readonly jsonSchema?: {
-      readonly input: (options: { target: string }) => Record<string, unknown>
-      readonly output: (options: { target: string }) => Record<string, unknown>
-    }
-  }
-}
-type StandardResult<Output> =
-  | { readonly value: Output; readonly issues?: undefined }
-  | {
-      readonly issues: readonly {
-        readonly message: string
-        readonly path?: readonly PathSegment[] | undefined
-      }[]
-    }
-type PathSegment = PropertyKey | { readonly key: PropertyKey }
+import type { LibraryIssue, StandardResult, StandardSchema } from './standard-schema.js'
+import { validateOf } from './zod.js'
 
 /** A schema of zod, valibot, arktype or any other Standard Schema library, or a plain JSON Schema. */
 export type Schema = StandardSchema | JsonSchema
@@ -98,7 +79,7 @@ export function checker(schema: Schema, side: 'input' | 'output'): Validator {
   // A schema that compiles is valid. The patterns of a library are not checked for cost: it matches them itself.
   const [problem] = simple === undefined ? lint(json, { patterns: !isStandard(schema) }) : []
   if (problem !== undefined) throw new TypeError(`is not valid: ${problem}`)
-  if (isStandard(schema)) return { json, check: (value) => checkStandard(schema, value) }
+  if (isStandard(schema)) return { json, check: checkOf(schema) }
   if (simple === undefined) return { json, check: (value) => checkFully(json, value) }
   return {
     json,
@@ -112,49 +93,55 @@ export function checker(schema: Schema, side: 'input' | 'output'): Validator {
 
 /** The check of values by a schema that is not shown to anyone: a library need not provide a JSON Schema. */
 export function validator(schema: Schema): Validator['check'] {
-  if (isStandard(schema)) return (value) => checkStandard(schema, value)
-  return checker(schema, 'output').check
+  return isStandard(schema) ? checkOf(schema) : checker(schema, 'output').check
 }
 
-function checkStandard(schema: StandardSchema, value: unknown): Outcome | Promise<Outcome> {
-  const result = schema['~standard'].validate(value)
-  // Any thenable, not only a native promise.
-  return 'then' in result
-    ? Promise.resolve(result).then((later) => outcomeOf(later, value))
-    : outcomeOf(result, value)
+function checkOf(schema: StandardSchema): Validator['check'] {
+  const validate = validateOf(schema)
+  return (value) => {
+    const result = validate(value)
+    // Any thenable, not only a native promise.
+    return 'then' in result
+      ? Promise.resolve(result).then((later) => outcomeOf(later, value))
+      : outcomeOf(result, value)
+  }
 }
 
 function outcomeOf(result: StandardResult<unknown>, value: unknown): Outcome {
   if (result.issues === undefined) return { value: result.value }
-  const first = result.issues.slice(0, MAX_ISSUES + 1)
   return {
-    issues: first.map(({ message, path = [] }) => {
-      const place = pathOf(path, value)
-      // Some libraries begin the message with the path.
-      return {
-        path: shorten(place),
-        message: shorten(
-          place !== '' && message.startsWith(`${place} `)
-            ? message.slice(place.length + 1)
-            : message,
-        ),
-      }
-    }),
+    issues: result.issues.slice(0, MAX_ISSUES + 1).map((issue) => readIssue(issue, value)),
   }
 }
 
-/** A path as text. A number is an index; for `"0"` the value decides. */
-function pathOf(segments: readonly PathSegment[], root: unknown): string {
-  let path = ''
+/** The texts of libraries for a member that is missing, such as "expected string, received undefined". */
+const MISSING = /^(?:Required$|Invalid )|\bundefined\b|\bmissing\b/
+
+/** An issue of a library in the words of our own. */
+function readIssue({ path = [], message, code }: LibraryIssue, root: unknown): Issue {
+  let place = ''
   let value = root
-  for (const segment of segments) {
+  let isMissing = false
+  for (const segment of path) {
     const key = typeof segment === 'object' ? segment.key : segment
-    path +=
-      Array.isArray(value) || typeof key === 'number' ? `[${String(key)}]` : member(String(key))
-    if (Array.isArray(value)) value = (value as unknown[])[Number(key)]
-    else value = isObject(value) ? value[String(key)] : undefined
+    const name = String(key)
+    // A number is an index; for "0" the value decides.
+    place += Array.isArray(value) || typeof key === 'number' ? `[${name}]` : member(name)
+    isMissing = isObject(value)
+    value =
+      typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+        ? (value as Record<string, unknown>)[name] // own
+        : undefined
+    isMissing &&= value === undefined
   }
-  return shownPath(path)
+  place = shownPath(place)
+  // What a refinement says is never about the type.
+  if (isMissing && code !== 'custom' && MISSING.test(message)) message = IS_REQUIRED
+  // Some libraries begin the message with the path.
+  else if (place !== '' && message.startsWith(`${place} `))
+    message = message.slice(place.length + 1)
+  return { path: shorten(place), message: shorten(message) }
 }
 
+export type { StandardSchema }
 export { type Issue, type JsonSchema, type Outcome, MAX_ISSUES, describeIssues } from './issue.js'

@@ -1,5 +1,6 @@
 import type { Infer, InferInput } from './infer.js'
-import type { StandardSchema } from './standard.js'
+import type { StandardSchema } from './standard-schema.js'
+import { validateOf } from './zod.js'
 
 /**
  * Adds a JSON Schema to a schema whose library creates it by a separate function: `withJsonSchema(schema, z.toJSONSchema)`
@@ -14,6 +15,7 @@ export function withJsonSchema<Given extends StandardSchema>(
   })
   const standard = {
     ...schema['~standard'],
+    validate: validateOf(schema),
     jsonSchema: { input: converted('input'), output: converted('output') },
   }
   return { '~standard': standard as StandardSchema<InferInput<Given>, Infer<Given>>['~standard'] } // the types are those of the schema

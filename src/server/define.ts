@@ -239,7 +239,7 @@ type PromptValue =
   | string
   | ContentBlock
   | PromptMessageInput
-  | readonly PromptMessageInput[]
+  | readonly (string | ContentBlock | PromptMessageInput)[]
   | {
       messages: readonly PromptMessageInput[]
       description?: string | undefined
@@ -274,7 +274,7 @@ export interface PromptDefinition<Name extends string, Needs> extends PromptProp
   arguments?: { readonly [Key in Name]: PromptArgument & NoSchema } & {
     readonly [Key in keyof Needs]: { readonly required?: Needs[Key] }
   }
-  /** Returns its messages: a string (a user message), a content block, messages with a `role`, or `{ messages }`. */
+  /** Returns its messages: a string or a content block (of the user), a message with a `role`, an array of these, or `{ messages }`. */
   build: (given: PromptArguments<Name, Needs>, call: Call) => PromptValue | Promise<PromptValue>
 }
 

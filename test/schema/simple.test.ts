@@ -2,7 +2,8 @@ import { Validator } from '@cfworker/json-schema'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
-import { type Issue, Issues } from '../../src/schema/issue.js'
+import { type Issue, Issues, type JsonSchema, isObject } from '../../src/schema/issue.js'
+import { check as checkFully } from '../../src/schema/json-schema.js'
 import { compileSimple } from '../../src/schema/simple.js'
 import { anyValue, valueFor } from './values.js'
 
@@ -11,7 +12,14 @@ function issuesOf(schema: unknown, value: unknown): Issue[] {
   if (check === undefined) throw new Error(`not a simple schema: ${JSON.stringify(schema)}`)
   const issues = new Issues()
   check(value, issues)
-  return issues.result()
+  const found = issues.result()
+  // The validator that interprets schemas says the same in the same order.
+  if (isObject(schema)) expect(interpreted(schema, value)).toEqual(found)
+  return found
+}
+
+function interpreted(schema: JsonSchema, value: unknown): readonly Issue[] {
+  return checkFully(schema, value).issues ?? []
 }
 
 const json = (text: string): unknown => JSON.parse(text)
@@ -416,8 +424,69 @@ describe('the message of an issue', () => {
         { path: 'more', message: 'is an unknown property; expected one of name, age, tags' },
       ],
     ],
+    [
+      'all that is wrong, whatever the order of the keywords and members',
+      {
+        additionalProperties: false,
+        required: ['b', 'c'],
+        properties: { b: { maximum: 1, enum: [1] }, a: { items: { type: 'null' }, minItems: 3 } },
+        maxProperties: 1,
+      },
+      { more: 1, a: [0, null], b: 2, also: 2 },
+      [
+        { path: '', message: 'must have at most 1 properties, not 4' },
+        { path: 'b', message: 'must be 1, not 2' },
+        { path: 'b', message: 'must be at most 1, not 2' },
+        { path: 'a', message: 'must have at least 3 items, not 2' },
+        { path: 'a[0]', message: 'must be null, not 0' },
+        { path: 'c', message: 'is required' },
+        { path: 'more', message: 'is an unknown property; expected one of b, a' },
+        { path: 'also', message: 'is an unknown property; expected one of b, a' },
+      ],
+    ],
+    [
+      'members of a large schema, in its order',
+      {
+        properties: Object.fromEntries(
+          Array.from({ length: 100 }, (__, n) => [`p${n}`, { type: 'string' }]),
+        ),
+      },
+      { p50: 1, p7: 2 },
+      [
+        { path: 'p7', message: 'must be a string, not 2' },
+        { path: 'p50', message: 'must be a string, not 1' },
+      ],
+    ],
   ])('%s', (_, schema, value, issues) => {
     expect(issuesOf(schema, value)).toEqual(issues)
+  })
+
+  it('is at most 1000 characters long, if the known properties are many', () => {
+    const names = Array.from({ length: 900 }, (_, n) => `name${n}`)
+    const properties = Object.fromEntries(names.map((name) => [name, true]))
+    const [issue] = issuesOf({ properties, additionalProperties: false }, { a: 1 })
+    expect(issue?.message).toMatch(/^is an unknown property; expected one of name0, name1, .*…$/)
+    expect(issue?.message.length).toBeLessThan(1100)
+  })
+
+  it.each<[string, JsonSchema, string]>([
+    [
+      'with patterns',
+      { properties: { a: true }, patternProperties: { '^x': true }, additionalProperties: false },
+      'is an unknown property; expected one of a, a name that matches ^x',
+    ],
+    [
+      'that was not evaluated',
+      { allOf: [{ properties: { a: true } }], unevaluatedProperties: false },
+      'is an unknown property',
+    ],
+    [
+      'of its own schema',
+      { properties: { b: false }, additionalProperties: false },
+      'is not allowed here',
+    ],
+  ])('for an unknown member that only the other validator finds: %s', (_, schema, message) => {
+    expect(interpreted(schema, { b: 1 })).toEqual([{ path: 'b', message }])
   })
 
   it.each<[unknown, string]>([
@@ -711,6 +780,7 @@ describe('against two other validators', () => {
           const before = JSON.stringify(value)
           check(value, issues)
           expect(JSON.stringify(value)).toBe(before)
+          expect(interpreted(schema, value)).toEqual(issues.result())
           const expected = first(value)
           if (second.validate(value).valid !== expected) {
             seen.disputed++

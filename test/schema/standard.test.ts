@@ -165,7 +165,7 @@ describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, 
     })
     expect(answer.result?.isError).toBe(true)
     const text = answer.result?.content[0]?.text ?? ''
-    expect(text).toMatch(/^Invalid arguments for t: name .+; list\[1\]\.n .+$/)
+    expect(text).toMatch(/^Invalid arguments for t: name:? .+; list\[1\]\.n:? .+$/)
     const { answer: protocol } = await call(
       tool({ name: 't', input, run }),
       { name: 5, list: [{ n: 1 }, { n: 'x' }] },
@@ -194,7 +194,7 @@ describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, 
       {},
       { invalidArguments: 'protocol' },
     )
-    expect(answer.error?.data).toEqual({ issues: [{ path: 'name', message: expect.any(String) }] })
+    expect(answer.error?.data).toEqual({ issues: [{ path: 'name', message: 'is required' }] })
   })
 
   it('shows the input type of a conversion and passes its output', async () => {
@@ -209,7 +209,7 @@ describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, 
     const define = (run: (given: unknown) => unknown) => tool({ name: 't', input: converting, run })
     expect(await inputOf(define, { id: '7' })).toEqual({ id: 7, tag: 'none' })
     expect(await inputOf(define, { id: '7', tag: 'x' })).toEqual({ id: 7, tag: 'x' })
-    expect(await inputOf(define, { id: 'seven' })).toMatch(/^Invalid arguments for t: id /)
+    expect(await inputOf(define, { id: 'seven' })).toMatch(/^Invalid arguments for t: id:? /)
   })
 
   it('shows and checks its output', async () => {
@@ -244,7 +244,7 @@ describe.each(Object.entries(LIBRARIES))('%s', (_, { input, converting, output, 
     expect(answer.result?.isError).toBe(true)
     expect(answer.result).not.toHaveProperty('structuredContent')
     expect(answer.result?.content[0]?.text).toMatch(
-      /^Tool t failed: its result does not match its output schema: sum /,
+      /^Tool t failed: its result does not match its output schema: sum:? /,
     )
     const { answer: protocol } = await call(wrong, {}, { unexpectedErrors: 'protocol' })
     expect(protocol.error?.code).toBe(-32603)
@@ -525,7 +525,7 @@ describe('zod without a JSON Schema', () => {
     for (const [name, input] of schemas) {
       const define = (run: (given: unknown) => unknown) => tool({ name: 't', input, run })
       expect([name, await inputOf(define, { n: '7' })]).toEqual([name, { city: 'Rome', n: 7 }])
-      expect(await inputOf(define, { n: 7 })).toMatch(/^Invalid arguments for t: n /)
+      expect(await inputOf(define, { n: 7 })).toMatch(/^Invalid arguments for t: n: /)
       const { listed } = await call(tool({ name: 't', input, run: () => '' }), {})
       expect(listed?.inputSchema).toMatchObject({
         type: 'object',
@@ -609,7 +609,7 @@ describe('valibot', () => {
       either: null,
     })
     expect(await inputOf(define, { mail: 'a', n: 0, kind: 'c', either: 1 })).toMatch(
-      /: mail .*; n .*; kind .*; either /,
+      /: mail: .*; n: .*; kind: .*; either: /,
     )
   })
 })

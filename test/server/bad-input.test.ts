@@ -461,7 +461,7 @@ const tools: Record<string, Case> = {
   ],
   'an inherited argument is missing': [
     call({ name: 'echo', arguments: { ['__proto__']: { message: 'x' } } }),
-    failed(1, 'Invalid arguments for echo: message is required'),
+    failed(1, 'Invalid arguments for echo: message is required; unknown argument "__proto__"'),
   ],
   'a number for a string': [
     call({ name: 'echo', arguments: { message: 5 } }),

@@ -79,6 +79,14 @@ function full(options: Partial<ServerOptions> = {}): Server {
   })
 }
 
+type PromptResult = Awaited<ReturnType<Parameters<typeof prompt>[0]['build']>>
+const text = (said: string) => ({ type: 'text' as const, text: said })
+const block = { type: 'resource' as const, resource: { uri: 'note://1', text: 'one' } }
+const user = (said: string | typeof block) => ({
+  role: 'user',
+  content: typeof said === 'string' ? text(said) : said,
+})
+
 const modern = '2026-07-28'
 const since = (revision: string, first: string) => revision >= first
 const cells = matrix({ memory: memory(full()) })
@@ -169,7 +177,8 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
     await expect(ask('resources/read', {})).rejects.toMatchObject({ code: -32602 })
     await expect(ask('resources/read', { uri: 'bad://x' })).rejects.toMatchObject({
       code: -32603,
-      message: 'Resource bad://x returned a malformed result',
+      message:
+        'Resource bad://x returned a malformed result: contents[0] must be a string, bytes, or an object with a "text" or a "blob"',
     })
   })
 
@@ -200,6 +209,28 @@ describe.each(cells.map((cell) => [cell.revision, cell] as const))('%s', (revisi
         { role: 'assistant', content: audio },
       ],
     })
+  })
+
+  it.each<[string, PromptResult, object[]]>([
+    ['a string', 'a', [user('a')]],
+    ['a content block', block, [user(block)]],
+    ['a message', { role: 'assistant', content: 'a' }, [{ role: 'assistant', content: text('a') }]],
+    ['strings', ['a', 'b'], [user('a'), user('b')]],
+    ['content blocks', [block, text('a')], [user(block), user('a')]],
+    [
+      'strings, content blocks and messages',
+      ['a', block, { role: 'assistant', content: block }, { role: 'user', content: 'b' }],
+      [user('a'), user(block), { role: 'assistant', content: block }, user('b')],
+    ],
+    ['an empty array', [], []],
+  ])('a prompt may be built as %s', async (_, built, messages) => {
+    const server = createServer({
+      name: 's',
+      version: '1',
+      prompts: [prompt({ name: 'p', build: () => built })],
+    })
+    await using client = await connect(memory(server), { revision })
+    expect((await client.getPrompt('p')).messages).toEqual(messages)
   })
 
   it.each([

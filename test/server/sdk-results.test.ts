@@ -86,6 +86,33 @@ async function ask(
   return { answer: found ?? error, log: log.replaceAll('\\"', '"') }
 }
 
+/** Sends a request over HTTP; returns the body of the response and the log. */
+async function askRemotely(
+  server: Server,
+  method: string,
+  params: Record<string, unknown>,
+): Promise<{ text: string; log: string }> {
+  let log = ''
+  const handler = httpHandler(server, {
+    log: {
+      write(text: string) {
+        log += text
+        return true
+      },
+    },
+  })
+  const { body, headers } = statelessRequest(method, params)
+  const request = {
+    method: 'POST',
+    body: String(body),
+    headers: headers as Record<string, string>,
+  }
+  const response = await handler(new Request('http://localhost/mcp', request))
+  const text = (await response.text()).replaceAll('\\"', '"')
+  await handler.close(0)
+  return { text, log: log.replaceAll('\\"', '"') }
+}
+
 describe('a result as handlers of the official SDK return it', () => {
   const good: Record<string, CallToolResult> = {
     failure: { content: [{ type: 'text', text: 'failed' }], isError: true },
@@ -352,6 +379,10 @@ describe('a result as handlers of the official SDK return it', () => {
     expect(resource({ uri: 'a://b', read: () => ({ contents: 'nope' }) }).uri).toBe('a://b')
     // @ts-expect-error messages have a role
     expect(prompt({ name: 'p', build: () => ({ messages: [{ content: 'x' }] }) }).name).toBe('p')
+    // @ts-expect-error these messages too
+    expect(prompt({ name: 'p', build: () => ({ messages: ['x'] }) }).name).toBe('p')
+    // @ts-expect-error a content block has a type
+    expect(prompt({ name: 'p', build: () => ['x', { text: 'y' }] }).name).toBe('p')
   })
 })
 
@@ -409,16 +440,8 @@ describe('malformed results', () => {
     })
     expect(JSON.stringify(answer).replaceAll('\\"', '"')).toContain(problem)
     expect(log).toContain(problem.slice(0, 40))
-    const handler = httpHandler(server)
-    const { body, headers } = statelessRequest('tools/call', { name: 'it', arguments: {} })
-    const request = {
-      method: 'POST',
-      body: String(body),
-      headers: headers as Record<string, string>,
-    }
-    const remote = await (await handler(new Request('http://localhost/mcp', request))).text()
+    const { text: remote } = await askRemotely(server, 'tools/call', { name: 'it', arguments: {} })
     expect(remote).toMatch(/Tool it failed \(reference [0-9a-f]{8}\)"/)
-    await handler.close(0)
   })
 
   it.each<[unknown, string]>([
@@ -512,8 +535,12 @@ describe('malformed results', () => {
       'its result has a "description" that is not a string',
     ],
     ['build', { messages: [], other: 5 }, 'which is not a member of a GetPromptResult'],
-    ['build', ['a'], 'messages[0] must have a "role"'],
-  ])('of %s are an internal error with the reason in the log: %j', async (kind, value, problem) => {
+    ['build', { messages: ['a'] }, 'messages[0] must have a "role"'],
+    ['build', ['a', { role: 'system', content: hi }], 'messages[1] must have a "role"'],
+    ['build', ['a', { role: 'user' }], 'messages[1] must have a "role"'],
+    ['build', ['a', 5], 'neither a string nor a content block'],
+    ['build', ['a', ['b']], 'messages[1] must have a "role"'],
+  ])('of %s are an internal error with the reason: %j', async (kind, value, problem) => {
     const server = make({
       resources: [resource({ uri: 'a://b', read: () => value as string })],
       prompts: [prompt({ name: 'p', build: () => value as string })],
@@ -523,9 +550,46 @@ describe('malformed results', () => {
         ? ['resources/read', { uri: 'a://b' }, 'Resource a://b']
         : ['prompts/get', { name: 'p' }, 'Prompt p']
     const { answer, log } = await ask(server, String(method), params)
-    expect(answer).toEqual({ code: -32603, message: `${String(what)} returned a malformed result` })
-    expect(log).toContain(`${String(what)} returned a malformed result`)
+    const text = `${String(what)} returned a malformed result`
+    expect(answer).toEqual({
+      code: -32603,
+      message: expect.stringContaining(String(problem)) as string,
+    })
+    expect(answer).toMatchObject({ message: expect.stringContaining(`${text}: `) as string })
+    expect(log).toContain(text)
     expect(log).toContain(problem)
+  })
+
+  it.each<[string, Record<string, unknown>, what: string, reason: string]>([
+    ['resources/read', { uri: 'a://b' }, 'Resource a://b', 'contents[0] must be a string, bytes'],
+    ['prompts/get', { name: 'p' }, 'Prompt p', 'content[0] is neither a string nor'],
+    ['resources/list', {}, '"list" of resource a://{id}', 'it must be an array'],
+    [
+      'completion/complete',
+      { ref: { type: 'ref/prompt', name: 'p' }, argument: { name: 'a', value: '' } },
+      '"complete" of "a" in "p"',
+      'it must be an array of strings',
+    ],
+  ])('have no reason for a remote caller: %s', async (method, params, what, reason) => {
+    const odd = () => 5 as never
+    const server = make({
+      resources: [
+        resource({ uri: 'a://b', read: odd }),
+        resource({ uri: 'a://{id}', read: odd, list: odd }),
+      ],
+      prompts: [prompt({ name: 'p', arguments: { a: { complete: odd } }, build: odd })],
+    })
+    if (method === 'prompts/get') params = { ...params, arguments: { a: '' } }
+    const local = await ask(server, method, params)
+    expect(local.answer).toMatchObject({
+      message: expect.stringContaining(`${what} returned a malformed result: ${reason}`) as string,
+    })
+    const { text, log } = await askRemotely(server, method, params)
+    expect(text).toContain(`${what} returned a malformed result (reference `)
+    expect(text).not.toContain(reason)
+    const [reference = '?'] = /\(reference [0-9a-f]{8}\)/.exec(text) ?? []
+    expect(log).toContain(reference)
+    expect(log).toContain(reason)
   })
 })
 
@@ -574,16 +638,18 @@ describe('the list of a template', () => {
   })
 
   it.each<[unknown, string]>([
-    [undefined, 'must return an array'],
-    [null, 'must return an array'],
-    [{ items: [] }, 'must return an array'],
-    [{ resources: 5 }, 'must return an array'],
-    ['a', 'returned an item without a "uri" and a "name"'],
-    [[{ uri: 'a://1', name: null }], 'returned an item without a "uri" and a "name"'],
+    [undefined, 'it must be an array'],
+    [null, 'it must be an array'],
+    [{ items: [] }, 'it must be an array'],
+    [{ resources: 5 }, 'it must be an array'],
+    ['a', 'an item of it is without a "uri" and a "name"'],
+    [[{ uri: 'a://1', name: null }], 'an item of it is without a "uri" and a "name"'],
   ])('is an error that names the template: %j', async (value, problem) => {
     const { answer, log } = await listed(value)
-    expect(answer).toMatchObject({ code: -32603 })
-    expect(log).toContain(`Resource "a://{id}": "list" ${problem}`)
+    const text = '"list" of resource a://{id} returned a malformed result'
+    expect(answer).toEqual({ code: -32603, message: `${text}: ${problem}` })
+    expect(log).toContain(text)
+    expect(log).toContain(problem)
   })
 })
 
@@ -600,8 +666,11 @@ describe('completions', () => {
       })
       const argument = { name: 'id', value: '' }
       const { answer, log } = await ask(server, 'completion/complete', { ref, argument })
-      expect(answer).toMatchObject({ code: -32603 })
-      expect(log).toContain(`"complete" of "id" in "${of}" must return an array of strings`)
+      const text = `"complete" of "id" in "${of}" returned a malformed result`
+      const reason = 'it must be an array of strings'
+      expect(answer).toEqual({ code: -32603, message: `${text}: ${reason}` })
+      expect(log).toContain(text)
+      expect(log).toContain(reason)
     }
   })
 })

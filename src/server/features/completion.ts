@@ -4,7 +4,7 @@ import { truncate, truncateJson } from '../../jsonrpc/truncate.js'
 import type { CompleteResult } from '../../protocol/model.js'
 import type { Context } from '../context.js'
 import type { Complete } from '../define.js'
-import { checkScopes, isVisibleTo } from './definition.js'
+import { checkScopes, convertResult, isVisibleTo } from './definition.js'
 
 /** Maximum values of a completion. */
 const MAX_VALUES = 100
@@ -30,12 +30,12 @@ export async function complete(
     typeof completer === 'function'
       ? await completer(value, strings(given))
       : completer.filter((each) => each.startsWith(value))
-  if (!isStrings(found))
-    throw new TypeError(
-      `"complete" of "${name}" in ${JSON.stringify(Object(ref).name ?? Object(ref).uri)} must return an array of strings`,
-    )
-  const values = found.slice(0, MAX_VALUES)
-  return { completion: { values, total: found.length, hasMore: found.length > values.length } }
+  const what = `"complete" of "${name}" in ${JSON.stringify(Object(ref).name ?? Object(ref).uri)}`
+  return convertResult(what, context, () => {
+    if (!isStrings(found)) throw new TypeError('it must be an array of strings')
+    const values = found.slice(0, MAX_VALUES)
+    return { completion: { values, total: found.length, hasMore: found.length > values.length } }
+  })
 }
 
 async function completerOf(

@@ -230,7 +230,10 @@ export function checkScopes(
   )
 }
 
-/** Converts the return value of a handler to the shape that is sent. If that fails, logs the reason and throws an internal error without it. */
+/**
+ * Converts the return value of a handler to the shape that is sent. If that fails, throws an internal error and logs the
+ * reason. Remote callers do not get it, as it may quote the result.
+ */
 export function convertResult<Value>(
   what: string,
   {
@@ -243,8 +246,15 @@ export function convertResult<Value>(
   try {
     return convert()
   } catch (error) {
-    const message = `${what} returned a malformed result${remote ? ` (reference ${newErrorReference()})` : ''}`
-    report({ level: 'error', message, id: call.id, error })
-    throw new RpcError(INTERNAL_ERROR, message)
+    const text = `${what} returned a malformed result`
+    const known = remote ? ` (reference ${newErrorReference()})` : ''
+    report({ level: 'error', message: text + known, id: call.id, error })
+    throw new RpcError(INTERNAL_ERROR, text + (known || `: ${messageOf(error)}`))
   }
+}
+
+/** The message of whatever was thrown; never the stack. */
+export function messageOf(error: unknown): string {
+  if (error instanceof Error) return String(error.message)
+  return typeof error === 'string' ? error : 'it threw a value that is not an Error'
 }

@@ -86,32 +86,22 @@ function resultOf(built: unknown): GetPromptResult {
   if (description !== undefined && typeof description !== 'string')
     throw new TypeError('its result has a "description" that is not a string')
   return {
-    messages: messagesOf(messages),
+    messages: messagesOf(messages, true),
     ...(description === undefined ? {} : { description }),
     ...(_meta === undefined ? {} : { _meta }),
   }
 }
 
-function messagesOf(built: unknown): PromptMessage[] {
-  if (!Array.isArray(built))
-    return isMessage(built) ? [messageOf(built)] : [{ role: 'user', content: blockOf(built) }]
-  return built.map((item: unknown, index) => {
-    if (!isMessage(item))
+/** Without a role, text or a content block is what the user says. */
+function messagesOf(built: unknown, needRole = false): PromptMessage[] {
+  return Array.from(Array.isArray(built) ? built : [built], (item: unknown, index) => {
+    if (isMessage(item)) return { role: item.role, content: blockOf(item.content) }
+    if (needRole || Array.isArray(item) || (isObject(item) && 'role' in item))
       throw new TypeError(
         `messages[${index}] must have a "role", "user" or "assistant", and a "content"`,
       )
-    return messageOf(item)
+    return { role: 'user', content: blockOf(item) }
   })
-}
-
-function messageOf({
-  role,
-  content,
-}: {
-  role: PromptMessage['role']
-  content: unknown
-}): PromptMessage {
-  return { role, content: blockOf(content) }
 }
 
 function isMessage(value: unknown): value is { role: 'user' | 'assistant'; content: unknown } {

@@ -36,8 +36,11 @@ export async function allResources(context: Context): Promise<ResourceListing[]>
     : seen) {
     if (template === undefined) add(key, listing as ResourceListing) // a fixed one has a URI
     else if (definition.list !== undefined) {
-      for (const each of entriesOf(await definition.list(call), definition)) {
-        const listed = checked(each, definition)
+      const given = await definition.list(call)
+      const listing = convertResult(`"list" of resource ${definition.uri}`, context, () =>
+        Array.from(entriesOf(given), (each) => checked(each, definition)),
+      )
+      for (const listed of listing) {
         // A template does not list what another definition hides from this caller.
         const match = mayHide ? matchUri(server, listed.uri) : undefined
         if (match === undefined || !(await isHidden(match, context)))
@@ -49,19 +52,17 @@ export async function allResources(context: Context): Promise<ResourceListing[]>
 }
 
 /** What `list` returned: the entries, also as a `ListResourcesResult`. */
-function entriesOf(listed: unknown, { uri }: Resource): Iterable<ResourceListing> {
+function entriesOf(listed: unknown): Iterable<ResourceListing> {
   const entries: unknown = isObject(listed) && 'resources' in listed ? listed['resources'] : listed
   if (typeof Object(entries)[Symbol.iterator] !== 'function')
-    throw new TypeError(`Resource ${JSON.stringify(uri)}: "list" must return an array`)
+    throw new TypeError('it must be an array')
   return entries as Iterable<ResourceListing> // each is looked at by `checked`
 }
 
 /** An entry of a template's list; its MIME type defaults to that of the template. */
-function checked(listing: ResourceListing, { uri, mimeType }: Resource): ResourceListing {
+function checked(listing: ResourceListing, { mimeType }: Resource): ResourceListing {
   if (!isObject(listing) || typeof listing.uri !== 'string' || typeof listing.name !== 'string')
-    throw new TypeError(
-      `Resource ${JSON.stringify(uri)}: "list" returned an item without a "uri" and a "name"`,
-    )
+    throw new TypeError('an item of it is without a "uri" and a "name"')
   // Also if it is null, as in a database.
   return mimeType === undefined || typeof listing.mimeType === 'string'
     ? listing

@@ -6,6 +6,7 @@ import { truncate } from '../../jsonrpc/truncate.js'
 import type { CallToolResult, ToolListing } from '../../protocol/model.js'
 import { readRequestMeta } from '../../protocol/revisions/request-meta.js'
 import { type Issue, MAX_ISSUES, type Outcome, describeIssues } from '../../schema/standard.js'
+import { unknownArguments } from '../../schema/names.js'
 import type { Context, InternalServer } from '../context.js'
 import { Suspended } from '../ask.js'
 import type { ClientOfCall } from '../extensions.js'
@@ -13,7 +14,7 @@ import { isToolError } from '../tool-error.js'
 import { callerOf } from '../lifecycle.js'
 import { ToolSlot } from '../tool-slot.js'
 import { newErrorReference } from '../../jsonrpc/reference.js'
-import { visibleTo, checkScopes, isVisibleTo } from './definition.js'
+import { visibleTo, checkScopes, isVisibleTo, messageOf } from './definition.js'
 import { VALUE_HINT, otherMember, resultOf } from './result.js'
 import type { ServedTool } from './served-tool.js'
 
@@ -74,18 +75,23 @@ function callIfVisible(
     throw new RpcError(INVALID_PARAMS, 'Invalid params: "arguments" must be an object')
   const outcome = tool.input.check(input)
   return outcome instanceof Promise
-    ? outcome.then((checked) => runIfValid(checked, tool, context))
-    : runIfValid(outcome, tool, context)
+    ? outcome.then((checked) => runIfValid(checked, tool, input, context))
+    : runIfValid(outcome, tool, input, context)
 }
 
 function runIfValid(
   outcome: Outcome,
   tool: ServedTool,
+  input: Params,
   context: Context,
 ): CallToolResult | Promise<CallToolResult> {
   return outcome.issues === undefined
     ? runWrapped(tool, outcome.value, context)
-    : invalidArguments(tool, outcome.issues, context)
+    : invalidArguments(
+        tool,
+        [...outcome.issues, ...unknownArguments(tool.input.json, input, outcome.issues)],
+        context,
+      )
 }
 
 /** Runs a tool within the wrappers of the extensions: of all, or of those that are inside the one that runs it elsewhere. */
@@ -272,10 +278,4 @@ function hasStopped({ aborted, reason }: AbortSignal, error: unknown): boolean {
 
 function errorResult(text: string): CallToolResult {
   return { content: [{ type: 'text', text }], isError: true }
-}
-
-/** The message of whatever was thrown; never the stack. */
-function messageOf(error: unknown): string {
-  if (error instanceof Error) return String(error.message)
-  return typeof error === 'string' ? error : 'it threw a value that is not an Error'
 }
