@@ -1,17 +1,12 @@
 import { Deadline } from '../../jsonrpc/deadline.js'
 import { RpcError } from '../../jsonrpc/errors.js'
 import { truncate } from '../../jsonrpc/truncate.js'
-import {
-  type Asking,
-  DeclinedError,
-  type Question,
-  type AskContext,
-  type StepValue,
-} from '../ask.js'
+import { type Asking, type Question, type AskContext, type StepValue } from '../ask.js'
 import { ToolError } from '../tool-error.js'
 import {
   type QuestionRequest,
   type ParsedAnswer,
+  declinedError,
   missingCapabilities,
   toRequest,
   parseAnswer,
@@ -94,10 +89,7 @@ export class AskByRequest implements Asking {
       if ('value' in reading) return reading.value
       if ('declined' in reading) {
         if (question.optional === true) return undefined
-        throw new DeclinedError(
-          key,
-          `The user ${reading.declined === 'cancel' ? 'cancelled' : 'declined'} "${key}"`,
-        )
+        throw declinedError(key, reading.declined)
       }
       problem = reading.invalid
     }
