@@ -58,6 +58,8 @@ export interface ServerSessionOptions {
   /** The channel has ended; with an error, it broke. */
   closed?: (error?: Error) => void
   maxDepth?: number
+  /** Creates the id of a request to the client (default: numbers from 1). */
+  newId?: () => string
   /**
    * Whether the caller may be anybody: errors hide internals behind a reference, and the scopes of definitions are
    * required. False only if the caller already has the rights of this process: it started it, or is in it.
@@ -76,6 +78,7 @@ export class ServerSession implements PeerOptions, ObservedSession {
   readonly respondsToMalformed = true
   readonly report: (report: LogEntry) => void
   readonly maxDepth?: number
+  readonly newId: (() => string) | undefined
   readonly reference?: () => string
   readonly connection: ConnectionFacts | undefined
   readonly #server: InternalServer
@@ -96,11 +99,12 @@ export class ServerSession implements PeerOptions, ObservedSession {
   constructor(
     server: InternalServer,
     channel: Channel,
-    { report = ignore, closed = ignore, maxDepth, remote }: ServerSessionOptions,
+    { report = ignore, closed = ignore, maxDepth, newId, remote }: ServerSessionOptions,
   ) {
     this.connection = channel.connection
     this.report = this.#reporter(server, report)
     if (maxDepth !== undefined) this.maxDepth = maxDepth
+    this.newId = newId
     if (remote) this.reference = newErrorReference
     this.#server = server
     this.#remote = remote
