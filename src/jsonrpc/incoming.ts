@@ -145,7 +145,7 @@ export class IncomingRequest implements SentResponse {
     this.result = result
     this.error = error
     this.#beforeResponse?.()
-    this.#questions?.abort(new Error('The request has ended'))
+    this.#questions?.abort(error ?? new Error('The request has ended'))
     this.#state = 'responded'
     this.#exchange.reply(frame, this)
     if (this.observed !== undefined) this.observed.end({ result, error })

@@ -91,7 +91,7 @@ export class ServerSession implements PeerOptions, ObservedSession {
   /** Made when it is first needed: most requests over HTTP subscribe to nothing. */
   #subscriptions: Subscriptions | undefined
   #stopLogging: (() => void) | undefined
-  #draining = false
+  draining = false
   #ended = false
   /** The session from `initialize` to its end, with telemetry. */
   #observed: Observed | undefined
@@ -145,7 +145,7 @@ export class ServerSession implements PeerOptions, ObservedSession {
       report: this.report,
     })
     // A middleware or an extension may have delayed the request.
-    if (this.#draining) this.#subscriptions.endStreams()
+    if (this.draining) this.#subscriptions.endStreams()
     // Even beyond the end of the connection.
     if (this.#ended) this.#subscriptions.stop()
     return this.#subscriptions
@@ -157,18 +157,19 @@ export class ServerSession implements PeerOptions, ObservedSession {
   }
 
   /**
-   * When nothing more is received: waits until every request has its response, and aborts the rest after the deadline.
-   * For a slow reader, the time in which calls are queued until it reads does not count.
+   * Ignores new requests, waits until every request in progress has its response, and aborts the rest after the deadline.
+   * Until the input has ended, responses and notifications of the client are received. After it, the time in which calls
+   * are queued until a slow reader reads does not count.
    */
-  async drain(deadline: number, slowReader = false): Promise<void> {
-    this.#draining = true
-    this.#peer.endInput()
+  async drain(deadline: number, inputEnded = false): Promise<void> {
+    this.draining = true
+    if (inputEnded) this.#peer.endInput()
     this.#subscriptions?.endStreams()
     let extended: boolean
     do {
       const held = this.#peer.holdsCalls
       const late = (await withTimeout(deadline, this.#peer.idle())) === 'late'
-      extended = late && slowReader && (held || this.#peer.holdsCalls)
+      extended = late && inputEnded && (held || this.#peer.holdsCalls)
     } while (extended)
     this.#subscriptions?.closeStreams()
     this.#peer.abandon(

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { type ListenOptions, type Listening, MemorySessionStore, listen } from '../../src/http.js'
-import { InitializedSession, type Stream } from './caller.js'
+import { POST, InitializedSession, type Stream, message, open, send } from './caller.js'
 import { type Gate, servedOverHttp } from './served.js'
 import { SseCaller } from './sse-caller.js'
 
@@ -11,6 +11,7 @@ const NEWEST = '2025-11-25'
 const ELICITATION = { elicitation: {} }
 const ask = { name: 'ask', arguments: {} }
 const text = (value: string) => ({ result: { content: [{ type: 'text', text: value }] } })
+const SHUTTING_DOWN = { error: { code: -32603, message: /shutting down/ } }
 
 interface Question {
   id: string
@@ -76,5 +77,126 @@ describe('the id of a request to a client', () => {
     expect((await moved.post(accepted(early.id, 'Eve'))).status).toBe(202)
     expect((await moved.post(accepted(later.id, 'Ada'))).status).toBe(202)
     expect(await stream.message()).toMatchObject(text('It is Ada'))
+  })
+})
+
+describe('while the server closes, a question', () => {
+  it.each(ASKING)('is answered, in %s', async (revision) => {
+    const { listening, url, errors } = await start()
+    const client = await InitializedSession.open(url, revision, ELICITATION)
+    const [stream, { id }] = await asked(client)
+    const closed = listening.close(60_000)
+    const { status } = await client.request('ping')
+    expect(status).toBe(503)
+    expect((await client.post(accepted(id))).status).toBe(202)
+    expect(await stream.message()).toMatchObject(text('It is Ada'))
+    await closed
+    expect(errors).toEqual([])
+  })
+
+  it('is answered over HTTP+SSE', async () => {
+    const { listening, url, errors } = await start({ legacySse: true })
+    const client = await SseCaller.initialized(new URL('/sse', url).href, NEWEST, {
+      capabilities: ELICITATION,
+    })
+    const { id } = (await client.request('tools/call', ask)) as Question
+    const closed = listening.close(60_000)
+    expect((await client.post(message('ping', undefined, 9))).status).toBe(503)
+    expect((await client.post(accepted(id))).status).toBe(202)
+    expect(await client.stream.message()).toMatchObject(text('It is Ada'))
+    await closed
+    expect(errors).toEqual([])
+  })
+
+  it('is answered in a batch, of answers only', async () => {
+    const { listening, url } = await start()
+    const client = await InitializedSession.open(url, '2025-03-26', { sampling: {} })
+    const stream = await client.stream('tools/call', { name: 'sample', arguments: {} })
+    const { id } = (await stream.message()) as Question
+    const closed = listening.close(60_000)
+    const result = { role: 'assistant', content: { type: 'text', text: 'Hi' }, model: 'm' }
+    const answer = JSON.stringify({ jsonrpc: '2.0', id, result })
+    expect((await client.post(`[${answer},${message('ping', undefined, 9)}]`)).status).toBe(503)
+    expect((await client.post(`[${answer}]`)).status).toBe(202)
+    expect(await stream.message()).toMatchObject(text('m'))
+    await closed
+  })
+
+  it('may be asked: the call is in progress', async () => {
+    const { listening, url, gate } = await start()
+    const client = await InitializedSession.open(url, NEWEST, ELICITATION)
+    const stream = await client.stream('tools/call', { name: 'ask', arguments: { gate: 'go' } })
+    await stream.has('before')
+    const closed = listening.close(60_000)
+    gate.open('go')
+    await stream.has('elicitation/create')
+    const { id } = stream.messages.at(-1) as Question
+    expect((await client.post(accepted(id))).status).toBe(202)
+    await stream.has('It is Ada')
+    await closed
+  })
+
+  it('ends with its call when that is cancelled', async () => {
+    const { listening, url, errors } = await start()
+    const client = await InitializedSession.open(url, NEWEST, ELICITATION)
+    const stream = await client.stream('tools/call', ask, 7)
+    const { id } = (await stream.message()) as Question
+    const closed = listening.close(60_000)
+    const cancellation = message('notifications/cancelled', { requestId: 7, reason: 'enough' })
+    expect((await client.post(cancellation)).status).toBe(202)
+    await stream.ended()
+    await closed
+    expect(stream.messages.slice(1)).toEqual([
+      expect.objectContaining({ method: 'notifications/cancelled' }),
+    ])
+    expect(stream.text).toContain(id)
+    expect(errors).toEqual([])
+  })
+
+  it('fails at the deadline, because the server is shutting down', async () => {
+    const { listening, url, errors } = await start()
+    const client = await InitializedSession.open(url, NEWEST, ELICITATION)
+    const [stream, { id }] = await asked(client)
+    await listening.close(20)
+    await stream.ended()
+    expect(stream.messages.slice(1)).toEqual([
+      expect.objectContaining({
+        method: 'notifications/cancelled',
+        params: { requestId: id, reason: expect.stringMatching(SHUTTING_DOWN.error.message) },
+      }),
+      expect.objectContaining({
+        error: {
+          code: SHUTTING_DOWN.error.code,
+          message: expect.stringMatching(SHUTTING_DOWN.error.message),
+        },
+      }),
+    ])
+    expect(errors).toEqual([])
+  })
+
+  it('cannot be answered in an unknown session', async () => {
+    const { listening, url } = await start()
+    const client = await InitializedSession.open(url, NEWEST, ELICITATION)
+    const [stream, { id }] = await asked(client)
+    const closed = listening.close(60_000)
+    const others = [{ 'mcp-session-id': 'x'.repeat(32) }, {}]
+    for (const headers of others)
+      expect(
+        (await send(url, { headers: { ...POST, ...headers }, body: accepted(id) })).status,
+      ).toBe('mcp-session-id' in headers ? 503 : 400)
+    await client.post(accepted(id))
+    expect(await stream.message()).toMatchObject(text('It is Ada'))
+    await closed
+  })
+
+  it('does not keep a GET stream from being refused', async () => {
+    const { listening, url } = await start()
+    const client = await InitializedSession.open(url, NEWEST, ELICITATION)
+    const [, { id }] = await asked(client)
+    const closed = listening.close(60_000)
+    expect((await client.listen()).status).toBe(503)
+    await client.post(accepted(id))
+    await closed
+    await expect(open(url)).rejects.toThrow('ECONNREFUSED')
   })
 })

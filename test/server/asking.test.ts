@@ -715,7 +715,9 @@ describe.each(BY_REQUEST)('call.ask while it waits, in %s', (revision) => {
     const server = serverOf((call) => call.ask({ who: name() }), { state: { ttl: 30 } })
     const result = await callIt(server, revision, { elicit: () => new Promise(() => {}) })
     expect(result.isError).toBe(true)
-    expect(text(result)).toContain('elicitation/create')
+    expect(text(result)).toBe(
+      'The client could not answer "who": No response within 30 ms to elicitation/create',
+    )
   })
 
   it('reports an error of the client as a ToolError', async () => {

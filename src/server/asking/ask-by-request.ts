@@ -1,5 +1,5 @@
 import { Deadline } from '../../jsonrpc/deadline.js'
-import { RpcError } from '../../jsonrpc/errors.js'
+import { type ErrorCode, RpcError, abortError, withCode } from '../../jsonrpc/errors.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import { type Asking, type Question, type AskContext, type StepValue } from '../ask.js'
 import { ToolError } from '../tool-error.js'
@@ -84,7 +84,7 @@ export class AskByRequest implements Asking {
       const answer = incoming.ask(method, params, { signal, deadline })
       const reading = await answer.then(
         (response) => parseAnswer(question, response),
-        (error: unknown) => declinedOrThrow(key, error),
+        (error: unknown) => declinedOrThrow(key, error, this.#context.signal),
       )
       if ('value' in reading) return reading.value
       if ('declined' in reading) {
@@ -97,8 +97,12 @@ export class AskByRequest implements Asking {
   }
 }
 
-function declinedOrThrow(key: string, error: unknown): ParsedAnswer {
-  if (!(error instanceof RpcError)) throw error
-  if (error.code === USER_REJECTED) return { declined: 'decline' }
-  throw new ToolError(`The client could not answer "${key}": ${truncate(error.message)}`)
+/** A question that gets no answer is no failure of the handler, unless its call was stopped: that is then the reason. */
+function declinedOrThrow(key: string, error: unknown, signal: AbortSignal): ParsedAnswer {
+  if (signal.aborted) throw abortError(signal.reason)
+  if (error instanceof RpcError && error.code === USER_REJECTED) return { declined: 'decline' }
+  const { message, code } = abortError(error) as Error & { code?: ErrorCode } // or of an RpcError
+  const text = `The client could not answer "${key}": ${truncate(message)}`
+  const failure = new ToolError(text, { cause: error })
+  throw typeof code === 'string' ? withCode(code, failure) : failure
 }
