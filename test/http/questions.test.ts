@@ -1,4 +1,5 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { parkedQuestions } from '../../scripts/held/parked-questions.mjs'
 import { type ListenOptions, type Listening, MemorySessionStore, listen } from '../../src/http.js'
 import { POST, InitializedSession, type Stream, message, open, send } from './caller.js'
 import { type Gate, servedOverHttp } from './served.js'
@@ -10,6 +11,7 @@ const ASKING = ['2025-06-18', '2025-11-25']
 const NEWEST = '2025-11-25'
 const ELICITATION = { elicitation: {} }
 const ask = { name: 'ask', arguments: {} }
+const until = (condition: () => void) => vi.waitFor(condition, { timeout: 60_000, interval: 5 })
 const text = (value: string) => ({ result: { content: [{ type: 'text', text: value }] } })
 const SHUTTING_DOWN = { error: { code: -32603, message: /shutting down/ } }
 
@@ -198,5 +200,35 @@ describe('while the server closes, a question', () => {
     await client.post(accepted(id))
     await closed
     await expect(open(url)).rejects.toThrow('ECONNREFUSED')
+  })
+})
+
+describe('a call whose client has gone away while it waits', () => {
+  it('holds no more than twice what it is charged', async () => {
+    const { charged, held } = await parkedQuestions(1000)
+    expect(held).toBeLessThan(2 * charged)
+  })
+
+  it('is charged until it ends', async () => {
+    const limits = { pendingBytes: 200_000, pendingBytesPerClient: 200_000 }
+    const { listening, url } = await start({ limits })
+    const client = await InitializedSession.open(url, NEWEST, ELICITATION)
+    const questions: Question[] = []
+    let status = 200
+    while (status === 200) {
+      const stream = await client.stream('tools/call', ask)
+      ;({ status } = stream)
+      const found = await stream.message()
+      if (status === 200) questions.push(found as Question)
+      stream.disconnect()
+    }
+    expect(status).toBe(503)
+    // Some are still connected; what is charged does not depend on it.
+    expect(questions.length).toBeLessThan(25)
+    await until(() => expect(listening.openResponses).toBe(0))
+    for (const { id } of questions) await client.post(accepted(id))
+    const [stream, { id }] = await asked(client)
+    await client.post(accepted(id))
+    expect(await stream.message()).toMatchObject(text('It is Ada'))
   })
 })

@@ -12,6 +12,7 @@ import {
   parseAnswer,
 } from './questions.js'
 import { Steps } from './steps.js'
+import { waitingQuestions } from './waiting-questions.js'
 
 /** How often a question is sent to a client whose answers are invalid. */
 const ATTEMPTS = 3
@@ -25,29 +26,34 @@ export class AskByRequest implements Asking {
   readonly attempt = 1
   readonly suspended = false
   readonly #context: AskContext
-  readonly #steps: Steps
+  /** Created when it is first needed: many calls may wait. */
+  #steps: Steps | undefined
 
   constructor(context: AskContext) {
     this.#context = context
     this.key = context.key
-    this.#steps = new Steps(context.state.maxBytes, () => context.signal)
   }
 
   step<Value extends StepValue>(
     key: string,
     run: (signal: AbortSignal) => Value | Promise<Value>,
   ): Promise<Value> {
+    const { state } = this.#context
+    this.#steps ??= new Steps(state.maxBytes, () => this.#context.signal)
     return this.#steps.step(key, run)
   }
 
   async ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>> {
-    this.#steps.assertNotInStep('call.ask()')
+    this.#steps?.assertNotInStep('call.ask()')
     const prepared = Object.entries(questions).map(
       ([key, question]) => [key, question, this.#prepare(key, question)] as const,
     )
+    const principal = this.#context.incoming.principal?.id
+    waitingQuestions.add(prepared.length, principal)
     // When one fails, the others are cancelled.
-    const controller = new AbortController()
-    const signal = AbortSignal.any([this.#context.signal, controller.signal])
+    const others = prepared.length > 1 ? new AbortController() : undefined
+    const { ended } = this.#context.incoming
+    const signal = others === undefined ? ended : AbortSignal.any([ended, others.signal])
     const asked = prepared.map(
       async ([key, question, request]) =>
         [key, await this.#ask(key, question, request, signal)] as const,
@@ -55,8 +61,10 @@ export class AskByRequest implements Asking {
     try {
       return Object.fromEntries(await this.#context.waiting(Promise.all(asked)))
     } catch (error) {
-      controller.abort(error)
+      others?.abort(error)
       throw error
+    } finally {
+      waitingQuestions.remove(prepared.length, principal)
     }
   }
 
@@ -80,7 +88,7 @@ export class AskByRequest implements Asking {
     const { incoming, state } = this.#context
     let problem = ''
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      const deadline = new Deadline({ idle: state.ttl, total: state.ttl })
+      const deadline = new Deadline({ idle: state.ttl })
       const answer = incoming.ask(method, params, { signal, deadline })
       const reading = await answer.then(
         (response) => parseAnswer(question, response),
