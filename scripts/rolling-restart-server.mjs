@@ -1,7 +1,7 @@
 // One of the processes of rolling-restart.mjs.   PORT=… REDIS_URL=… node scripts/rolling-restart-server.mjs
 import { createClient } from 'redis'
 import { listen } from '../dist/http.js'
-import { createServer, resource, tool } from '../dist/index.js'
+import { createServer, form, resource, tool } from '../dist/index.js'
 import { redis } from '../dist/redis.js'
 
 const { PORT, REDIS_URL } = process.env
@@ -9,10 +9,26 @@ const contents = createClient({ url: REDIS_URL })
 contents.on('error', (error) => console.error(error.message))
 await contents.connect()
 
-const echo = tool({
-  name: 'echo',
-  input: { type: 'object', properties: { number: { type: 'number' } }, required: ['number'] },
-  run: ({ number }) => String(number),
+const input = {
+  type: 'object',
+  properties: { number: { type: 'number' }, waits: { type: 'boolean' } },
+  required: ['number', 'waits'],
+}
+const echo = tool({ name: 'echo', input, run: ({ number }) => String(number) })
+/** Asks its client for a number. If a call of this client waits for the answer, the question says in which process. */
+const question = tool({
+  name: 'question',
+  input,
+  async run({ number, waits }, call) {
+    const schema = {
+      type: 'object',
+      properties: { number: { type: 'number' } },
+      required: ['number'],
+    }
+    const message = JSON.stringify({ number, ...(waits && { pid: process.pid }) })
+    const { answer } = await call.ask({ answer: form({ message, schema }) })
+    return String(answer.number)
+  },
 })
 /** Changes what all processes read, and announces it. The result is its new number. */
 const change = tool({
@@ -33,8 +49,10 @@ const note = resource({
 const server = createServer({
   name: 'rolling',
   version: '1.0.0',
-  tools: [echo, change],
+  tools: [echo, question, change],
   resources: [note],
+  // A question of one process may be answered in another.
+  state: { keys: ['a key that all processes of this script share'] },
 })
 const stores = redis(createClient({ url: REDIS_URL }), {
   prefix: 'rolling',

@@ -1,4 +1,5 @@
-// Restarts three processes behind nginx, one after the other, while clients call and listen: nothing may be lost.
+// Restarts three processes behind nginx, one after the other, while clients call, answer questions and listen: nothing
+// may be lost.
 // Needs redis-server and nginx.
 //
 //   node scripts/rolling-restart.mjs [ROUNDS [SESSIONS [STREAMS]]]     3, 1000 and 200 by default
@@ -12,6 +13,7 @@ import { fileURLToPath } from 'node:url'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import {
+  ElicitRequestSchema,
   ResourceUpdatedNotificationSchema,
   ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js'
@@ -34,11 +36,23 @@ const CONNECTING = 20
 /** Milliseconds in which every listener must have read the newest contents. */
 const PATIENCE = 60_000
 const LONGEST_CALL = 120_000
+/** One of so many calls asks its client, who answers after this many milliseconds, at least and at most. */
+const QUESTIONS = 4
+const ANSWERED_AFTER = [500, 3000]
 
 const folder = await mkdtemp(join(tmpdir(), 'ccmcp-rolling-'))
 const children = []
 const failures = new Map()
-const counts = { calls: 0, reads: 0, changes: 0, unavailable: 0, reconnects: 0, missed: 0 }
+const counts = {
+  calls: 0,
+  reads: 0,
+  questions: 0,
+  carried: 0,
+  changes: 0,
+  unavailable: 0,
+  reconnects: 0,
+  missed: 0,
+}
 const delay = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 const stop = new AbortController()
 
@@ -139,6 +153,19 @@ async function countingFetch(url, init) {
   }
 }
 
+/** The processes in which calls wait for an answer, once for each question. */
+const waiting = []
+
+/** The answer of a user, who takes a while. */
+async function answer(message) {
+  const { number, pid } = JSON.parse(message)
+  if (pid !== undefined) waiting.push(pid)
+  const [least, most] = ANSWERED_AFTER
+  await delay(least + Math.random() * (most - least))
+  if (pid !== undefined) waiting.splice(waiting.indexOf(pid), 1)
+  return { action: 'accept', content: { number } }
+}
+
 /** What is listened to, as one client knows it. */
 class Listener {
   /** The newest number that was read, by URI. */
@@ -177,8 +204,10 @@ class Listener {
     while (!stop.signal.aborted) {
       const number = ++this.calls
       await this.#attempt('call', async () => {
-        const result = await this.#call(number)
+        const tool = number % QUESTIONS === 0 ? 'question' : 'echo'
+        const result = await this.#call(tool, number)
         counts.calls++
+        if (tool === 'question') counts.questions++
         if (result !== String(number)) fail(`a call got the result of another: ${result}`)
       })
       await delay(CALL_INTERVAL)
@@ -199,13 +228,17 @@ class Listener {
 const textOf = ({ content }) => content[0].text
 
 async function officialListener(url, uri) {
-  const client = new Client({ name: 'official', version: '1.0.0' })
+  const info = { name: 'official', version: '1.0.0' }
+  const client = new Client(info, { capabilities: { elicitation: {} } })
   const options = { timeout: LONGEST_CALL }
   const listener = new Listener('an official client', uri, {
     read: async (what) => (await client.readResource({ uri: what }, options)).contents[0].text,
-    call: async (number) =>
-      textOf(await client.callTool({ name: 'echo', arguments: { number } }, undefined, options)),
+    call: async (name, number) =>
+      textOf(
+        await client.callTool({ name, arguments: { number, waits: true } }, undefined, options),
+      ),
   })
+  client.setRequestHandler(ElicitRequestSchema, ({ params }) => answer(params.message))
   client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => {
     void listener.changed(params.uri)
   })
@@ -227,10 +260,13 @@ async function officialListener(url, uri) {
 }
 
 async function ownListener(url, uri) {
-  const client = await connect(http(url, { fetch: countingFetch }), { revision: '2026-07-28' })
+  const client = await connect(http(url, { fetch: countingFetch }), {
+    revision: '2026-07-28',
+    elicit: ({ message }) => answer(message),
+  })
   const listener = new Listener('a client of ours', uri, {
     read: async (what) => (await client.readResource(what, { fresh: true })).contents[0].text,
-    call: async (number) => textOf(await client.callTool('echo', { number })),
+    call: async (name, number) => textOf(await client.callTool(name, { number, waits: false })),
   })
   const heard =
     (what) =>
@@ -361,7 +397,7 @@ function percentile(values, share) {
 }
 
 function print(rows) {
-  for (const [name, value] of rows) console.log(`${name.padEnd(44)} ${value}`)
+  for (const [name, value] of rows) console.log(`${name.padEnd(62)} ${value}`)
 }
 
 async function run() {
@@ -397,6 +433,7 @@ async function run() {
       publisher.start()
       await delay(1000)
       await nginx.useAllBut(own)
+      counts.carried += waiting.filter((pid) => pid === processes[index].pid).length
       await end(processes[index])
       processes[index] = await serve(own)
       await nginx.useAllBut(undefined)
@@ -413,10 +450,13 @@ async function run() {
   await Promise.all(running)
   for (const listener of listeners) listener.closed = true
   await Promise.all([writer.close(), ...listeners.map((listener) => listener.close())])
+  if (counts.carried === 0) fail('no call waited for an answer when its process was told to end')
   const longest = listeners.map((listener) => listener.longest)
   print([
     ['restarts', rounds * PROCESSES],
     ['calls', counts.calls],
+    ['calls with a question, answered', counts.questions],
+    ['calls that waited for it when their process was told to end', counts.carried],
     ['responses 503 with Retry-After, repeated', counts.unavailable],
     ['longest call of each client: p50', percentile(longest, 0.5)],
     ['longest call of each client: p99', percentile(longest, 0.99)],

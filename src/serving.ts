@@ -88,13 +88,12 @@ export class StreamServer {
   }
 
   /**
-   * Accepts no new requests; those in progress have a second to finish. Called again, they are ended immediately;
-   * responses that are buffered are still written.
+   * Accepts no new requests; those in progress have a second to finish, and their questions to be answered. Called
+   * again, they are ended immediately; responses that are buffered are still written.
    */
   stop(): void {
     const drainTimeout = this.stopped ? 0 : DRAIN_AFTER_SIGNAL
     this.#stopped ??= setTimeout(this.#stopWaiting, 2 * DRAIN_AFTER_SIGNAL)
-    this.#channel.stop()
     this.#end()
     void this.#session.drain(drainTimeout)
   }
@@ -102,8 +101,8 @@ export class StreamServer {
   /** Resolves when every request has its response, or was ended, and everything is written. */
   async finished(): Promise<void> {
     await this.#ended
-    this.#channel.stop()
-    await this.#session.drain(DRAIN_AFTER_END, true)
+    // After `stop`, answers of the client are still read.
+    await this.#session.drain(DRAIN_AFTER_END, !this.stopped)
     // A slow reader gets everything, unless `stop` was called: then the output is abandoned after two seconds.
     await Promise.race([this.#session.close(), this.#abandoned])
     await this.#release?.()

@@ -46,7 +46,12 @@ export function createEndpoint(
     log === undefined ? () => {} : logTo(log, options.logLevel)
   const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
   const depth = options.limits?.depth
-  const settings = { report, remote: true, ...(depth === undefined ? {} : { maxDepth: depth }) }
+  const settings = {
+    report,
+    remote: true,
+    newId,
+    ...(depth === undefined ? {} : { maxDepth: depth }),
+  }
   const { tap: onMessage } = options
   const endpoint = new Endpoint({
     closed: () => release?.(),
@@ -146,6 +151,14 @@ function checkStores({ eventStore, sessionStore, stores }: HttpOptions): void {
       `"${option}" must have the methods ${methods.join(', ')} of ${kind}Store, such as new Memory${kind}Store() of ccmcp/http; it ${missing === undefined ? 'is a Map' : `has no "${missing}"`}`,
     )
   }
+}
+
+/**
+ * The id of a request to a client. Random, because another process may take the session over: a late answer to this one
+ * answers no request of that one. With a letter, because some clients read a string of digits as a number.
+ */
+function newId(): string {
+  return `r-${crypto.randomUUID()}`
 }
 
 function checkNumbers(numbers: Readonly<Record<string, number>>): void {

@@ -23,6 +23,8 @@ export interface IncomingOptions {
   urgent?(request: Request): boolean
   /** Maximum calls in progress or queued; more get an error (default 10,000). */
   maxInFlight?: number
+  /** Whether requests are ignored, as if they had not been read: the server is shutting down. */
+  readonly draining?: boolean
   /** Creates the reference that an internal error and its log line share, if callers must not see the reason. */
   reference?(): string
   /** Returns a function that runs a queued call in the async context in which it was received. */
@@ -75,6 +77,7 @@ export class IncomingCalls implements CallHost, ResponseMemory {
   }
 
   serve(request: Request, exchange: Exchange, inBatch: boolean): void {
+    if (this.#options.draining === true) return exchange.reply()
     const refusal = this.#refusal(request)
     if (refusal !== undefined) {
       this.#options.refused?.(request, exchange, refusal)

@@ -36,8 +36,7 @@ export class IncomingRequest implements SentResponse {
   #aborted: Error | undefined
   #beforeResponse: (() => void) | undefined
   #afterResponse: (() => void) | undefined
-  /** Cancels the requests that were sent for it (`ask`). */
-  #questions: AbortController | undefined
+  #ended: AbortController | undefined
   /** How many promises it is parked on. */
   #parked = 0
   #state: 'open' | 'responded' | 'cancelled' = 'open'
@@ -95,24 +94,26 @@ export class IncomingRequest implements SentResponse {
     if (this.open) this.#exchange.release?.()
   }
 
-  /** Sends a request to the caller along the path of its own request; it is cancelled when the call ends. */
-  ask(method: string, params: unknown, options: RequestOptions = {}): Promise<unknown> {
-    if (this.#state === 'responded')
+  /** Aborted when the call ends, with a response or without. One for all of its questions: many calls may wait. */
+  get ended(): AbortSignal {
+    this.#ended ??= new AbortController()
+    return this.#ended.signal
+  }
+
+  /** Sends a request to the caller along the path of its own request. */
+  ask(method: string, params: unknown, options: RequestOptions): Promise<unknown> {
+    if (!this.open)
       return Promise.reject(
-        withCode('CALL_ENDED', new Error('The call has ended and cannot send requests')),
+        this.#aborted ?? withCode('CALL_ENDED', new Error('The call has ended')),
       )
-    this.#questions ??= new AbortController()
-    const signals = [this.signal, this.#questions.signal]
-    if (options.signal !== undefined) signals.push(options.signal)
     // Not `this.send`: when the call is cancelled, the cancellation of its requests must still be sent.
     const send = (frame: string, message: SentMessage) => this.#exchange.send(frame, message)
-    return this.#calls.ask(method, params, { ...options, signal: AbortSignal.any(signals), send })
+    return this.#calls.ask(method, params, { ...options, send })
   }
 
   /** Frees the params: a call that lasts for hours does not need them. */
   forgetParams(): void {
-    const { kind, id, method } = this.request
-    this.request = { kind, id, method, params: undefined, frame: '' }
+    this.request = { ...this.request, params: undefined, meta: undefined, frame: '' }
   }
 
   get isParked(): boolean {
@@ -145,7 +146,7 @@ export class IncomingRequest implements SentResponse {
     this.result = result
     this.error = error
     this.#beforeResponse?.()
-    this.#questions?.abort(new Error('The request has ended'))
+    this.#ended?.abort(error ?? new Error('The request has ended'))
     this.#state = 'responded'
     this.#exchange.reply(frame, this)
     if (this.observed !== undefined) this.observed.end({ result, error })
@@ -167,5 +168,6 @@ export class IncomingRequest implements SentResponse {
   abort(reason: Error): void {
     this.#aborted ??= reason
     this.#controller?.abort(reason)
+    this.#ended?.abort(reason)
   }
 }

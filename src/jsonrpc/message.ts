@@ -24,7 +24,7 @@ export interface Request {
   /** The received text. */
   frame: string
   /** What the protocol layer has read of `params._meta`, so that it is read once. */
-  meta?: object
+  meta?: object | undefined
 }
 export interface Notification {
   kind: 'notification'

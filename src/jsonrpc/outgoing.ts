@@ -30,6 +30,8 @@ export interface Sending {
 
 export interface OutgoingOptions {
   send: Send
+  /** Creates the id of a request (default: numbers from 1). */
+  newId?: (() => string) | undefined
   /** Whether the other side may have received a request. */
   hasSent(id: Id): boolean
   /** Tells the other side that a request was cancelled. */
@@ -46,15 +48,12 @@ interface PendingRequest {
 export class OutgoingRequests {
   readonly #options: OutgoingOptions
   readonly #waiting = new Map<Id, PendingRequest>()
-  #nextId = 1
+  /** The id that the next request will have. */
+  nextId: Id
 
   constructor(options: OutgoingOptions) {
     this.#options = options
-  }
-
-  /** The id that the next request will have. */
-  get nextId(): Id {
-    return this.#nextId
+    this.nextId = options.newId?.() ?? 1
   }
 
   /** How many are pending. */
@@ -73,15 +72,16 @@ export class OutgoingRequests {
       onResponse,
     } = options
     if (signal?.aborted === true) return Promise.reject(abortError(signal.reason))
-    const id = this.#nextId++
-    const frame = encodeRequest(id, method, params)
+    const id = this.nextId
+    this.nextId = this.#options.newId?.() ?? Number(id) + 1
     return new Promise((resolve, reject) => {
+      // In here, where no closure uses it: what they use is held until the response.
+      const frame = encodeRequest(id, method, params)
       const giveUp = (error: Error) => {
         settle()
         this.#options.cancelled(id, error.message, method, send)
         reject(error)
       }
-      const aborted = () => giveUp(abortError(signal?.reason))
       const settle = () => {
         this.#waiting.delete(id)
         deadline?.stop()
@@ -91,7 +91,7 @@ export class OutgoingRequests {
         const executed = this.#options.hasSent(id) ? 'maybe' : 'no'
         giveUp(new TimeoutError(`No response ${when} to ${method}`, { executed }))
       })
-      const unlisten = signal === undefined ? undefined : onAbort(signal, aborted)
+      const unlisten = signal && onAbort(signal, () => giveUp(abortError(signal.reason)))
       this.#waiting.set(id, {
         resolve: (result) => (settle(), resolve(result)),
         reject: (error) => (settle(), reject(error)),

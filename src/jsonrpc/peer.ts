@@ -34,6 +34,8 @@ export interface PeerOptions extends IncomingOptions {
   batchLimit?(): number
   /** How an error response is written if the id of the request is unknown: differs between revisions. */
   unreadableId?(): UnreadableId
+  /** Creates the id of a request of ours (default: numbers from 1). */
+  readonly newId?: (() => string) | undefined
   /** Sends the notification that a request of ours was cancelled. */
   cancelled?(id: Id, reason: string, method: string, send: Send): void
   /** Observes a request that is about to be sent, and may change its params. */
@@ -112,6 +114,7 @@ export class Peer implements Receiver, PeerPort {
   #calls(): OutgoingRequests {
     this.#outgoing ??= new OutgoingRequests({
       send: (frame, message) => this.#channel.send(frame, message),
+      newId: this.#options.newId,
       hasSent: (id) => this.#channel.hasSent?.(id) ?? true,
       cancelled: (id, reason, method, send) => {
         if (this.#channel.cancel?.(id) !== true) this.#options.cancelled?.(id, reason, method, send)

@@ -107,11 +107,15 @@ export function roots(): Question<Root[]> {
 
 /** The user declined or cancelled the question. */
 export class DeclinedError extends ToolError {
+  override readonly name = 'DeclinedError'
   readonly key: string
+  /** `decline`: the user said no; `cancel`: the user closed the question without an answer. */
+  readonly action: 'decline' | 'cancel'
 
-  constructor(key: string, message: string) {
+  constructor(key: string, action: 'decline' | 'cancel', message: string) {
     super(message)
     this.key = key
+    this.action = action
   }
 }
 

@@ -58,6 +58,8 @@ export interface ServerSessionOptions {
   /** The channel has ended; with an error, it broke. */
   closed?: (error?: Error) => void
   maxDepth?: number
+  /** Creates the id of a request to the client (default: numbers from 1). */
+  newId?: () => string
   /**
    * Whether the caller may be anybody: errors hide internals behind a reference, and the scopes of definitions are
    * required. False only if the caller already has the rights of this process: it started it, or is in it.
@@ -76,6 +78,7 @@ export class ServerSession implements PeerOptions, ObservedSession {
   readonly respondsToMalformed = true
   readonly report: (report: LogEntry) => void
   readonly maxDepth?: number
+  readonly newId: (() => string) | undefined
   readonly reference?: () => string
   readonly connection: ConnectionFacts | undefined
   readonly #server: InternalServer
@@ -88,7 +91,7 @@ export class ServerSession implements PeerOptions, ObservedSession {
   /** Made when it is first needed: most requests over HTTP subscribe to nothing. */
   #subscriptions: Subscriptions | undefined
   #stopLogging: (() => void) | undefined
-  #draining = false
+  draining = false
   #ended = false
   /** The session from `initialize` to its end, with telemetry. */
   #observed: Observed | undefined
@@ -96,11 +99,12 @@ export class ServerSession implements PeerOptions, ObservedSession {
   constructor(
     server: InternalServer,
     channel: Channel,
-    { report = ignore, closed = ignore, maxDepth, remote }: ServerSessionOptions,
+    { report = ignore, closed = ignore, maxDepth, newId, remote }: ServerSessionOptions,
   ) {
     this.connection = channel.connection
     this.report = this.#reporter(server, report)
     if (maxDepth !== undefined) this.maxDepth = maxDepth
+    this.newId = newId
     if (remote) this.reference = newErrorReference
     this.#server = server
     this.#remote = remote
@@ -141,7 +145,7 @@ export class ServerSession implements PeerOptions, ObservedSession {
       report: this.report,
     })
     // A middleware or an extension may have delayed the request.
-    if (this.#draining) this.#subscriptions.endStreams()
+    if (this.draining) this.#subscriptions.endStreams()
     // Even beyond the end of the connection.
     if (this.#ended) this.#subscriptions.stop()
     return this.#subscriptions
@@ -153,18 +157,19 @@ export class ServerSession implements PeerOptions, ObservedSession {
   }
 
   /**
-   * When nothing more is received: waits until every request has its response, and aborts the rest after the deadline.
-   * For a slow reader, the time in which calls are queued until it reads does not count.
+   * Ignores new requests, waits until every request in progress has its response, and aborts the rest after the deadline.
+   * Until the input has ended, responses and notifications of the client are received. After it, the time in which calls
+   * are queued until a slow reader reads does not count.
    */
-  async drain(deadline: number, slowReader = false): Promise<void> {
-    this.#draining = true
-    this.#peer.endInput()
+  async drain(deadline: number, inputEnded = false): Promise<void> {
+    this.draining = true
+    if (inputEnded) this.#peer.endInput()
     this.#subscriptions?.endStreams()
     let extended: boolean
     do {
       const held = this.#peer.holdsCalls
       const late = (await withTimeout(deadline, this.#peer.idle())) === 'late'
-      extended = late && slowReader && (held || this.#peer.holdsCalls)
+      extended = late && inputEnded && (held || this.#peer.holdsCalls)
     } while (extended)
     this.#subscriptions?.closeStreams()
     this.#peer.abandon(

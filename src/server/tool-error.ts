@@ -3,7 +3,7 @@ const failed = Symbol.for('ccmcp.ToolError')
 
 /** An error for the model: it becomes a result with `isError`. */
 export class ToolError extends Error {
-  override readonly name = 'ToolError'
+  override readonly name: string = 'ToolError'
   readonly [failed] = true
 }
 

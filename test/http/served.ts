@@ -1,4 +1,4 @@
-import { type Server, createServer, form, prompt, resource, tool } from '../../src/index.js'
+import { type Server, createServer, form, prompt, resource, sample, tool } from '../../src/index.js'
 
 /** Lets a test decide when a handler continues. */
 export class Gate {
@@ -100,6 +100,15 @@ export function servedOverHttp(gate = new Gate()): {
           } as const
           const { who } = await call.ask({ who: form({ message: 'Who?', schema }) })
           return `It is ${who.name}`
+        },
+      }),
+      tool({
+        name: 'sample',
+        async run(_, call) {
+          const { it } = await call.ask({
+            it: sample({ messages: [{ role: 'user', content: 'Hello' }], maxTokens: 9 }),
+          })
+          return it.model
         },
       }),
       tool({

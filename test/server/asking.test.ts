@@ -185,20 +185,22 @@ describe.each(FORMS)('elicitation forms in %s', (revision) => {
       expect(result).toMatchObject({ isError: true, content: [{ text: `The user ${word} "who"` }] })
       expect(thrown).toBeInstanceOf(DeclinedError)
       expect(thrown).toBeInstanceOf(ToolError)
+      expect(thrown).toMatchObject({ name: 'DeclinedError', key: 'who', action })
     }
   })
 
-  it('resolves with undefined if an optional form is declined', async () => {
-    const server = serverOf(async (call) => {
-      const { who } = await call.ask({
-        who: form({ message: 'Who?', schema: Name, optional: true }),
+  it.each(['decline', 'cancel'] as const)(
+    'an optional form resolves with undefined: %s',
+    async (action) => {
+      const server = serverOf(async (call) => {
+        const { who } = await call.ask({
+          who: form({ message: 'Who?', schema: Name, optional: true }),
+        })
+        return who === undefined ? 'nobody' : who.name
       })
-      return who === undefined ? 'nobody' : who.name
-    })
-    expect(text(await callIt(server, revision, { elicit: () => ({ action: 'decline' }) }))).toBe(
-      'nobody',
-    )
-  })
+      expect(text(await callIt(server, revision, { elicit: () => ({ action }) }))).toBe('nobody')
+    },
+  )
 
   it('requests an invalid answer again', async () => {
     const answers = [accept({}), accept({ name: '' }), accept({ name: 'Ada' })]
@@ -713,7 +715,9 @@ describe.each(BY_REQUEST)('call.ask while it waits, in %s', (revision) => {
     const server = serverOf((call) => call.ask({ who: name() }), { state: { ttl: 30 } })
     const result = await callIt(server, revision, { elicit: () => new Promise(() => {}) })
     expect(result.isError).toBe(true)
-    expect(text(result)).toContain('elicitation/create')
+    expect(text(result)).toBe(
+      'The client could not answer "who": No response within 30 ms to elicitation/create',
+    )
   })
 
   it('reports an error of the client as a ToolError', async () => {

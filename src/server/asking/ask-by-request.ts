@@ -1,22 +1,18 @@
 import { Deadline } from '../../jsonrpc/deadline.js'
-import { RpcError } from '../../jsonrpc/errors.js'
+import { type ErrorCode, RpcError, abortError, withCode } from '../../jsonrpc/errors.js'
 import { truncate } from '../../jsonrpc/truncate.js'
-import {
-  type Asking,
-  DeclinedError,
-  type Question,
-  type AskContext,
-  type StepValue,
-} from '../ask.js'
+import { type Asking, type Question, type AskContext, type StepValue } from '../ask.js'
 import { ToolError } from '../tool-error.js'
 import {
   type QuestionRequest,
   type ParsedAnswer,
+  declinedError,
   missingCapabilities,
   toRequest,
   parseAnswer,
 } from './questions.js'
 import { Steps } from './steps.js'
+import { waitingQuestions } from './waiting-questions.js'
 
 /** How often a question is sent to a client whose answers are invalid. */
 const ATTEMPTS = 3
@@ -30,29 +26,34 @@ export class AskByRequest implements Asking {
   readonly attempt = 1
   readonly suspended = false
   readonly #context: AskContext
-  readonly #steps: Steps
+  /** Created when it is first needed: many calls may wait. */
+  #steps: Steps | undefined
 
   constructor(context: AskContext) {
     this.#context = context
     this.key = context.key
-    this.#steps = new Steps(context.state.maxBytes, () => context.signal)
   }
 
   step<Value extends StepValue>(
     key: string,
     run: (signal: AbortSignal) => Value | Promise<Value>,
   ): Promise<Value> {
+    const { state } = this.#context
+    this.#steps ??= new Steps(state.maxBytes, () => this.#context.signal)
     return this.#steps.step(key, run)
   }
 
   async ask(questions: Readonly<Record<string, Question>>): Promise<Record<string, unknown>> {
-    this.#steps.assertNotInStep('call.ask()')
+    this.#steps?.assertNotInStep('call.ask()')
     const prepared = Object.entries(questions).map(
       ([key, question]) => [key, question, this.#prepare(key, question)] as const,
     )
+    const principal = this.#context.incoming.principal?.id
+    waitingQuestions.add(prepared.length, principal)
     // When one fails, the others are cancelled.
-    const controller = new AbortController()
-    const signal = AbortSignal.any([this.#context.signal, controller.signal])
+    const others = prepared.length > 1 ? new AbortController() : undefined
+    const { ended } = this.#context.incoming
+    const signal = others === undefined ? ended : AbortSignal.any([ended, others.signal])
     const asked = prepared.map(
       async ([key, question, request]) =>
         [key, await this.#ask(key, question, request, signal)] as const,
@@ -60,8 +61,10 @@ export class AskByRequest implements Asking {
     try {
       return Object.fromEntries(await this.#context.waiting(Promise.all(asked)))
     } catch (error) {
-      controller.abort(error)
+      others?.abort(error)
       throw error
+    } finally {
+      waitingQuestions.remove(prepared.length, principal)
     }
   }
 
@@ -85,19 +88,16 @@ export class AskByRequest implements Asking {
     const { incoming, state } = this.#context
     let problem = ''
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      const deadline = new Deadline({ idle: state.ttl, total: state.ttl })
+      const deadline = new Deadline({ idle: state.ttl })
       const answer = incoming.ask(method, params, { signal, deadline })
       const reading = await answer.then(
         (response) => parseAnswer(question, response),
-        (error: unknown) => declinedOrThrow(key, error),
+        (error: unknown) => declinedOrThrow(key, error, this.#context.signal),
       )
       if ('value' in reading) return reading.value
       if ('declined' in reading) {
         if (question.optional === true) return undefined
-        throw new DeclinedError(
-          key,
-          `The user ${reading.declined === 'cancel' ? 'cancelled' : 'declined'} "${key}"`,
-        )
+        throw declinedError(key, reading.declined)
       }
       problem = reading.invalid
     }
@@ -105,8 +105,12 @@ export class AskByRequest implements Asking {
   }
 }
 
-function declinedOrThrow(key: string, error: unknown): ParsedAnswer {
-  if (!(error instanceof RpcError)) throw error
-  if (error.code === USER_REJECTED) return { declined: 'decline' }
-  throw new ToolError(`The client could not answer "${key}": ${truncate(error.message)}`)
+/** A question that gets no answer is no failure of the handler, unless its call was stopped: that is then the reason. */
+function declinedOrThrow(key: string, error: unknown, signal: AbortSignal): ParsedAnswer {
+  if (signal.aborted) throw abortError(signal.reason)
+  if (error instanceof RpcError && error.code === USER_REJECTED) return { declined: 'decline' }
+  const { message, code } = abortError(error) as Error & { code?: ErrorCode } // or of an RpcError
+  const text = `The client could not answer "${key}": ${truncate(message)}`
+  const failure = new ToolError(text, { cause: error })
+  throw typeof code === 'string' ? withCode(code, failure) : failure
 }

@@ -2,21 +2,15 @@ import { INVALID_PARAMS, RpcError, abortError } from '../../jsonrpc/errors.js'
 import { ignore } from '../../jsonrpc/hook.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import { MISSING_CLIENT_CAPABILITY } from '../../protocol/errors.js'
-import {
-  type Asking,
-  DeclinedError,
-  type Question,
-  type AskContext,
-  type StepValue,
-  Suspended,
-} from '../ask.js'
+import { type Asking, type Question, type AskContext, type StepValue, Suspended } from '../ask.js'
 import { ToolError } from '../tool-error.js'
 import {
   type QuestionRequest,
-  type ParsedAnswer,
+  declinedError,
   missingCapabilities,
   parseAnswer,
   toRequest,
+  type ValidAnswer,
 } from './questions.js'
 import { type State, digest, decryptState } from './state.js'
 import { type Recorded, Steps } from './steps.js'
@@ -194,7 +188,7 @@ export class AskByResult implements Asking {
     key: string,
     mark: string,
     question: Question,
-  ): Promise<ParsedAnswer | undefined> {
+  ): Promise<ValidAnswer | undefined> {
     const before = this.#answers.get(key)?.[mark]
     if (before !== undefined) {
       const reading = await parseAnswer(question, before)
@@ -284,9 +278,8 @@ function aborted(signal: AbortSignal): Promise<never> {
   })
 }
 
-function answerValue(key: string, question: Question, reading: ParsedAnswer): unknown {
+function answerValue(key: string, question: Question, reading: ValidAnswer): unknown {
   if ('value' in reading) return reading.value
   if (question.optional === true) return undefined
-  const how = 'declined' in reading && reading.declined === 'cancel' ? 'cancelled' : 'declined'
-  throw new DeclinedError(key, `The user ${how} "${key}"`)
+  throw declinedError(key, reading.declined)
 }

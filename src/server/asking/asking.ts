@@ -1,9 +1,11 @@
 import { RpcError } from '../../jsonrpc/errors.js'
 import type { IncomingRequest } from '../../jsonrpc/incoming.js'
 import type { Params } from '../../jsonrpc/message.js'
+import type { Implementation } from '../../protocol/model.js'
+import type { Revision } from '../../protocol/revisions/index.js'
 import { addResultFields } from '../../protocol/revisions/project.js'
 import type { AskContext, Asking, Binding } from '../ask.js'
-import type { AskingCall, ClientContext } from '../call.js'
+import type { AskingCall, Caller, ClientContext } from '../call.js'
 import type { InternalServer } from '../context.js'
 import { findResource } from '../features/resources.js'
 import { AskByRequest } from './ask-by-request.js'
@@ -17,7 +19,7 @@ export function askingOf(
   connection: ClientContext,
   call: AskingCall,
 ): Asking {
-  const context = askContextOf(server, incoming, connection, call)
+  const context = new LiveAskContext(server, incoming, connection, call)
   return context.revision.asksBy === 'request'
     ? new AskByRequest(context)
     : new AskByResult(context, endRequest(context))
@@ -31,7 +33,7 @@ export function resume(
   call: AskingCall,
   params: Params,
 ): Promise<Asking> {
-  const context = askContextOf(server, incoming, connection, call)
+  const context = new LiveAskContext(server, incoming, connection, call)
   return AskByResult.resume(context, endRequest(context), params)
 }
 
@@ -64,33 +66,63 @@ function endRequest(context: AskContext): Suspend {
   }
 }
 
-/** What a live call needs to ask its client. */
-function askContextOf(
-  server: InternalServer,
-  incoming: IncomingRequest,
-  connection: ClientContext,
-  call: AskingCall,
-): AskContext {
-  const { revision, caller } = connection
-  // Made when it is first needed: it parses the request again.
-  let binding: Binding | undefined
-  return {
-    key: call.key,
-    incoming,
-    // A call that is resumed gets its timeout later.
-    get signal() {
-      return call.signal
-    },
-    revision,
-    mayAsk: server.methods.get(incoming.request.method)?.mayRequireInput === true,
-    capabilities: caller.capabilities,
-    get binding() {
-      binding ??= bindingOf(server, incoming, connection)
-      return binding
-    },
-    state: { ...server.state, cipher: server.cipher },
-    server: server.info,
-    waiting: (promise) => call.waiting(promise),
+/** What a live call needs to ask its client. A class: each object literal with a getter gets a hidden class of its own. */
+class LiveAskContext implements AskContext {
+  readonly incoming: IncomingRequest
+  readonly #server: InternalServer
+  readonly #connection: ClientContext
+  readonly #call: AskingCall
+  /** Made when it is first needed: it parses the request again. */
+  #binding: Binding | undefined
+
+  constructor(
+    server: InternalServer,
+    incoming: IncomingRequest,
+    connection: ClientContext,
+    call: AskingCall,
+  ) {
+    this.incoming = incoming
+    this.#server = server
+    this.#connection = connection
+    this.#call = call
+  }
+
+  get key(): string {
+    return this.#call.key
+  }
+
+  /** Read when it is needed: a call that is resumed gets its timeout later. */
+  get signal(): AbortSignal {
+    return this.#call.signal
+  }
+
+  get revision(): Revision {
+    return this.#connection.revision
+  }
+
+  get mayAsk(): boolean {
+    return this.#server.methods.get(this.incoming.request.method)?.mayRequireInput === true
+  }
+
+  get capabilities(): Caller['capabilities'] {
+    return this.#connection.caller.capabilities
+  }
+
+  get binding(): Binding {
+    this.#binding ??= bindingOf(this.#server, this.incoming, this.#connection)
+    return this.#binding
+  }
+
+  get state(): AskContext['state'] {
+    return { ...this.#server.state, cipher: this.#server.cipher }
+  }
+
+  get server(): Implementation {
+    return this.#server.info
+  }
+
+  waiting<Value>(promise: Promise<Value>): Promise<Value> {
+    return this.#call.waiting(promise)
   }
 }
 

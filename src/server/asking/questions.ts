@@ -9,7 +9,7 @@ import type {
 import type { Revision } from '../../protocol/revisions/index.js'
 import { projectSampling } from '../../protocol/revisions/project.js'
 import { describeIssues } from '../../schema/standard.js'
-import type { Question, SampleParams } from '../ask.js'
+import { DeclinedError, type Question, type SampleParams } from '../ask.js'
 import { formChecker, projectForm } from './forms.js'
 import { parseUrl } from '../../runtime.js'
 
@@ -20,11 +20,11 @@ export interface QuestionRequest {
   readonly requires: Readonly<Record<string, Readonly<Record<string, object>>>>
 }
 
-/** A parsed answer. A wrong one is asked for again. */
-export type ParsedAnswer =
+export type ValidAnswer =
   | { readonly value: unknown }
-  | { readonly declined: string }
-  | { readonly invalid: string }
+  | { readonly declined: DeclinedError['action'] }
+/** A parsed answer. A wrong one is asked for again. */
+export type ParsedAnswer = ValidAnswer | { readonly invalid: string }
 
 /** The request of a question in a revision; a string says why there is none. */
 export function toRequest(
@@ -153,6 +153,12 @@ function checkToolResults({ messages }: CreateMessageParams): void {
       throw new TypeError(`The tool use ${[...owed].join(', ')} has no result in the next message`)
     owed = new Set(blocks.flatMap((block) => (block.type === 'tool_use' ? [block.id] : [])))
   }
+}
+
+/** The error of a question that must be answered. */
+export function declinedError(key: string, action: DeclinedError['action']): DeclinedError {
+  const how = action === 'cancel' ? 'cancelled' : 'declined'
+  return new DeclinedError(key, action, `The user ${how} "${key}"`)
 }
 
 /** Parses the answer of a client. */

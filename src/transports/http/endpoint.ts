@@ -1,13 +1,7 @@
 import type { Principal } from '../../jsonrpc/channel.js'
-import { PARSE_ERROR, RpcError } from '../../jsonrpc/errors.js'
+import { RpcError } from '../../jsonrpc/errors.js'
 import type { LogEntry } from '../../jsonrpc/log-entry.js'
-import {
-  type Id,
-  type Message,
-  type Request,
-  type UnreadableId,
-  parseMessage,
-} from '../../jsonrpc/message.js'
+import { type Id, type Message, type Request, type UnreadableId } from '../../jsonrpc/message.js'
 import { newErrorReference } from '../../jsonrpc/reference.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import type { MethodDescriptor } from '../../protocol/methods.js'
@@ -16,7 +10,15 @@ import { hasRequestMeta } from '../../protocol/revisions/request-meta.js'
 import type { AdmittedRequest, MessageHandler } from './admitted-request.js'
 import type { Authenticator } from './authenticator.js'
 import { PREFLIGHT, corsHeaders } from './cors.js'
-import { type GuardOptions, Guards, checkAccept, checkBody, tooLarge } from './guards.js'
+import {
+  type GuardOptions,
+  Guards,
+  checkAccept,
+  checkBody,
+  concernsCalls,
+  readMessage,
+  tooLarge,
+} from './guards.js'
 import type { HeaderList, HttpContext, UnreadBody } from './http-context.js'
 import {
   HttpErrorResponse,
@@ -134,7 +136,7 @@ export class Endpoint {
     this.#sessionRouter.start(listening)
   }
 
-  /** Refuses new requests, and waits for those in progress. */
+  /** Refuses new requests, and waits for those in progress: answers to questions and cancellations are still accepted. */
   async close(deadline: number): Promise<void> {
     this.#closing = true
     const stateless = [...this.#stateless].map((exchange) => exchange.drain(deadline))
@@ -191,7 +193,8 @@ export class Endpoint {
     if (!this.#isOwn(context.path)) return this.#handleOtherPath(context, headers)
     const metadata = authenticator?.metadata(context.path)
     if (metadata !== undefined) return context.respond(200, [...JSON_TYPE, ...headers], metadata)
-    if (this.#closing) return this.#refuseClosing({ context, headers })
+    // A POST may have an answer for a call in progress: that is known when its body is read.
+    if (this.#closing && context.method !== 'POST') return this.#refuseClosing({ context, headers })
     if (authenticator === undefined)
       return this.#handleAdmitted({ context, principal: undefined, headers })
     const authenticated = authenticator.authenticate(context)
@@ -253,21 +256,23 @@ export class Endpoint {
     const { context, principal, headers } = request
     const { maxBodyBytes, maxDepth, budgets } = this.#options
     const error = checkBody(context, maxBodyBytes)
+    if (error !== undefined && this.#closing) return this.#refuseClosing(request)
     if (error !== undefined) return this.#refuse(context, error.with(headers))
     context.read(maxBodyBytes, budgets.of(principal?.id).incomplete, (body) => {
       try {
         if ('problem' in body) return this.#refuseBody(request, body)
-        // `close` has been called while the body was read.
-        if (this.#closing) return this.#refuseClosing(request)
-        const text = decode(body)
-        next(request, text ?? '', text === undefined ? NOT_UTF8 : parseMessage(text, maxDepth))
+        const { text, message } = readMessage(body, maxDepth)
+        if (this.#closing && !concernsCalls(message)) return this.#refuseClosing(request)
+        next(request, text, message)
       } catch (failure) {
         this.#fail(context, failure)
       }
     })
   }
 
-  #refuseBody({ context, headers }: AdmittedRequest, { problem }: UnreadBody): void {
+  #refuseBody(request: AdmittedRequest, { problem }: UnreadBody): void {
+    if (this.#closing) return this.#refuseClosing(request)
+    const { context, headers } = request
     switch (problem) {
       case 'too long':
         return this.#refuse(context, tooLarge(this.#options.maxBodyBytes, headers))
@@ -378,19 +383,3 @@ export class Endpoint {
 const NEED_SESSION_ID = '; GET and DELETE need the header Mcp-Session-Id'
 const NOT_A_REQUEST =
   'Bad Request: in this revision a POST carries one JSON-RPC request or notification'
-const NOT_UTF8: Message = {
-  kind: 'invalid',
-  id: undefined,
-  error: new RpcError(PARSE_ERROR, 'Parse error: the body is not valid UTF-8'),
-  noResponse: false,
-}
-const utf8 = new TextDecoder('utf-8', { fatal: true })
-
-/** The text of a body; undefined if it is not valid UTF-8. */
-function decode(body: Uint8Array): string | undefined {
-  try {
-    return utf8.decode(body)
-  } catch {
-    return undefined
-  }
-}

@@ -1,9 +1,11 @@
 import { isAddress, isLoopback } from '../../auth/loopback.js'
+import { PARSE_ERROR, RpcError } from '../../jsonrpc/errors.js'
+import { type Message, messagesIn, parseMessage } from '../../jsonrpc/message.js'
 import { HttpErrorResponse, notAcceptable } from './http-error-response.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 import { parseUrl } from '../../runtime.js'
 
-/* Checks of every request before its body is read. */
+/* Checks of every request before its body is read, and of the message in it. */
 
 export interface GuardOptions {
   /** Allowed values of the Host header, beside loopback names and addresses; `any` turns the check off. */
@@ -128,6 +130,15 @@ export function checkBody(
   return length !== undefined && Number(length) > maxBodyBytes ? tooLarge(maxBodyBytes) : undefined
 }
 
+/** Whether a message has only responses and cancellations: while the server shuts down, calls in progress need these. */
+export function concernsCalls(message: Message): boolean {
+  return messagesIn(message).every(
+    (each) =>
+      each.kind === 'response' ||
+      (each.kind === 'notification' && each.method === 'notifications/cancelled'),
+  )
+}
+
 /** The error response, if the client does not accept both forms of a response. */
 export function checkAccept(context: HttpContext): HttpErrorResponse | undefined {
   return accepts(context, 'application/json') && accepts(context, 'text/event-stream')
@@ -175,4 +186,26 @@ export function accepts(
     if (named.length > 0) return named.some((range) => !WEIGHT_0.test(range))
   }
   return false
+}
+
+const NOT_UTF8: Message = {
+  kind: 'invalid',
+  id: undefined,
+  error: new RpcError(PARSE_ERROR, 'Parse error: the body is not valid UTF-8'),
+  noResponse: false,
+}
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+/** The message in a body, and its text; that is empty if it is not valid UTF-8. */
+export function readMessage(
+  body: Uint8Array,
+  maxDepth: number | undefined,
+): { text: string; message: Message } {
+  let text: string
+  try {
+    text = utf8.decode(body)
+  } catch {
+    return { text: '', message: NOT_UTF8 }
+  }
+  return { text, message: parseMessage(text, maxDepth) }
 }

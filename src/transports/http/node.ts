@@ -82,8 +82,9 @@ export class NodeServer {
       endpoint.handle(new NodeContext(request, response, unsentResponses, false, failed))
     const listener = inTurn((request: IncomingMessage, response: ServerResponse) => {
       if (!made.#isClosing) return handle(request, response)
-      response.shouldKeepAlive = false
-      // It is refused. Its body is read first: a connection that is closed before that is reset, and the response lost.
+      // Its body is read first: a connection that is closed before that is reset, and the response lost.
+      request.once('end', () => (response.shouldKeepAlive = false))
+      if (request.method === 'POST') return handle(request, response)
       request.resume().once('end', () => handle(request, response))
     })
     const server =

@@ -1,3 +1,4 @@
+import type { Budget } from '../../jsonrpc/budget.js'
 import type { Exchange, HttpRequest, Principal } from '../../jsonrpc/channel.js'
 import { ChannelClosedError, INTERNAL_ERROR, RpcError } from '../../jsonrpc/errors.js'
 import {
@@ -19,11 +20,15 @@ import type { SessionStreams } from './session-streams.js'
 import { STREAM_HEADERS } from './sse-stream.js'
 import { statusInSession } from './status.js'
 
+/** Memory of a call with a stream that waits for its client, beyond its message and headers: see scripts/held. */
+const WAITING = 8 * 1024
 const UNSTORED = 'the change could not be stored, and may be lost'
 
 /** What an exchange needs of its session. */
 export interface SessionPort {
   readonly revision: Revision
+  /** The memory of its requests in progress. */
+  readonly pending: Budget
   /** Rejects a sent request, to which no response can arrive. */
   failed(id: Id, error: Error): void
 }
@@ -56,7 +61,11 @@ export interface PostOptions {
  */
 export class PostExchange implements Exchange, KeptAlive {
   readonly principal?: Principal
-  readonly #options: PostOptions
+  /** Made for this exchange. The context is there until it is detached. */
+  readonly #options: Omit<PostOptions, 'context'> & { context?: HttpContext | undefined }
+  /** The request as handlers see it, once its context is detached; and what is charged for the call from then on. */
+  #http: HttpRequest | undefined
+  #bytes = 0
   #stream: ResumableStream | undefined
   /** Whether the client has disconnected before a stream was opened. */
   #disconnected = false
@@ -95,8 +104,8 @@ export class PostExchange implements Exchange, KeptAlive {
     return this.#stream?.connected ?? !this.#disconnected
   }
 
-  get http(): HttpRequest {
-    return this.#options.context.http
+  get http(): HttpRequest | undefined {
+    return this.#http ?? this.#options.context?.http
   }
 
   get congested(): boolean {
@@ -108,6 +117,7 @@ export class PostExchange implements Exchange, KeptAlive {
     this.#done = done
     if (this.#stream !== undefined) return
     const { context, streams } = this.#options
+    if (context === undefined) return
     streams.openResponses.add(context, this)
     context.onDisconnect(() => this.#onDisconnect())
   }
@@ -149,7 +159,12 @@ export class PostExchange implements Exchange, KeptAlive {
     if (acknowledged === undefined) return this.#complete(frame, response)
     acknowledged
       .then((stored) => (stored ? this.#complete(frame, undefined) : this.#refuseUnstored()))
-      .catch((reason: unknown) => this.#options.fail(this.#options.context, reason))
+      .catch((reason: unknown) => this.#fail(reason))
+  }
+
+  #fail(reason: unknown): void {
+    const { context, fail } = this.#options
+    if (context !== undefined) fail(context, reason)
   }
 
   /** What was changed here would be lost with this process. */
@@ -160,7 +175,8 @@ export class PostExchange implements Exchange, KeptAlive {
       for (const id of requestIds)
         this.#stream.push(encodeError(id, new RpcError(INTERNAL_ERROR, UNSTORED), 'omitted'))
       streams.finish(this.#stream, requestIds)
-    } else if (!this.#disconnected) refuse(context, unavailable(UNSTORED, headers), requestIds[0])
+    } else if (!this.#disconnected && context !== undefined)
+      refuse(context, unavailable(UNSTORED, headers), requestIds[0])
     this.#end()
   }
 
@@ -182,10 +198,13 @@ export class PostExchange implements Exchange, KeptAlive {
 
   #end(): void {
     this.#responded = true
+    // A handler that never returns would keep them in memory.
+    this.#http = undefined
+    this.#options.session.pending.release(this.#bytes)
+    this.#bytes = 0
     if (this.#done === undefined) return
     if (this.#stream === undefined) this.#close()
     this.#done()
-    // A handler that never returns would keep it in memory.
     this.#batch = undefined
   }
 
@@ -208,19 +227,20 @@ export class PostExchange implements Exchange, KeptAlive {
 
   #respond(frame: string | undefined, response: SentResponse | undefined): void {
     const error = response?.error
-    const { context, headers, initialized, fail } = this.#options
+    const { context, headers, initialized } = this.#options
     const more = initialized?.(response) ?? []
     if (!(more instanceof Promise))
       return this.#write(frame, error, more.length === 0 ? headers : [...headers, ...more])
     // A session that nobody knows of ends.
-    context.onDisconnect(() => void initialized?.(undefined))
+    context?.onDisconnect(() => void initialized?.(undefined))
     more
       .then((added) => this.#write(frame, error, [...headers, ...added]))
-      .catch((reason: unknown) => fail(context, reason))
+      .catch((reason: unknown) => this.#fail(reason))
   }
 
   #write(frame: string | undefined, error: RpcError | undefined, headers: HeaderList): void {
     const { context, received, challenge, session } = this.#options
+    if (context === undefined) return
     if (frame !== undefined && error !== undefined) {
       const status = received.kind === 'invalid' ? 400 : statusInSession(error)
       return context.respond(status, [...JSON_TYPE, ...headers, ...challenge(error)], frame)
@@ -237,7 +257,9 @@ export class PostExchange implements Exchange, KeptAlive {
   #openStream(): ResumableStream {
     if (this.#stream !== undefined) return this.#stream
     const { streams, context, headers, requestIds } = this.#options
+    if (context === undefined) throw new Error('A stream cannot be opened: the client has left')
     this.#stream = streams.openStream(context, headers, requestIds)
+    this.#detach()
     return this.#stream
   }
 
@@ -245,10 +267,29 @@ export class PostExchange implements Exchange, KeptAlive {
     if (this.#stream !== undefined) return
     this.#disconnected = true
     this.#close()
+    this.#detach()
+  }
+
+  /**
+   * Forgets the context, whose connection has closed, or belongs to the stream. A call that waits for its client may last
+   * long after its connection, and must not hold that.
+   */
+  #detach(): void {
+    const { context, acknowledge, initialized, session } = this.#options
+    // These respond later on their own; no handler waits.
+    if (context === undefined || acknowledge !== undefined || initialized !== undefined) return
+    // A copy: the connection is not part of it.
+    const { headers, client } = context.http
+    this.#http = { headers, client }
+    this.#bytes = WAITING
+    for (const [name, value = ''] of Object.entries(headers))
+      this.#bytes += 2 * (name.length + value.length)
+    session.pending.charge(this.#bytes)
+    this.#options.context = undefined
   }
 
   #close(): void {
     const { streams, context } = this.#options
-    streams.openResponses.remove(context)
+    if (context !== undefined) streams.openResponses.remove(context)
   }
 }

@@ -12,7 +12,7 @@ import type { Budgets } from './budgets.js'
 import { type ForwardedBody, Forwarder } from './forwarder.js'
 import { FORWARDED } from './forwarding.js'
 import { parseEventId } from './resumable-stream.js'
-import { accepts } from './guards.js'
+import { accepts, concernsCalls } from './guards.js'
 import { inTime } from './in-time.js'
 import type { HeaderList, HttpContext } from './http-context.js'
 import {
@@ -69,6 +69,7 @@ interface Search {
   readonly id: string
   /** The message of a POST. */
   readonly body?: ForwardedBody
+  readonly message?: Message
   /** When its process was first found not to serve it. */
   readonly since?: number
   serve(session: HttpSession | undefined): void
@@ -135,7 +136,7 @@ export class SessionRouter {
     const id = request.context.header('mcp-session-id')
     if (id === undefined) return this.#post(request, text, message, undefined)
     const serve = (session: HttpSession | undefined) => this.#post(request, text, message, session)
-    this.#findFirst({ request, id, serve, body: { text, id: requestIdOf(message) } })
+    this.#findFirst({ request, id, serve, message, body: { text, id: requestIdOf(message) } })
   }
 
   /** Serves a GET or DELETE. */
@@ -196,11 +197,13 @@ export class SessionRouter {
 
   /** Finds the session of a request, here or in another process. */
   #find(search: Search): void {
-    const { request, id, serve, body } = search
+    const { request, id, serve, message, body } = search
     const { context, principal, headers } = request
     const decide = (found: Found) => {
-      if (this.#sessions.closing.aborted)
-        this.#responder.refuse(context, shuttingDown(context, headers), body?.id)
+      const isServed =
+        !this.#sessions.closing.aborted ||
+        (found instanceof HttpSession && message !== undefined && concernsCalls(message))
+      if (!isServed) this.#responder.refuse(context, shuttingDown(context, headers), body?.id)
       else if (found === 'unavailable')
         this.#responder.refuse(context, unavailable(UNRESTORED, headers), body?.id)
       else if (found === undefined || found instanceof HttpSession) serve(found)

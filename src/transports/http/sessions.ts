@@ -94,8 +94,12 @@ export class Sessions {
 
   /** The session with this id, if it belongs to the principal. */
   find(id: string, principal: Principal | undefined): Found | Promise<Found> {
-    if (this.closing.aborted) return 'unavailable'
     const session = this.#all.get(id)
+    if (this.closing.aborted) {
+      // One with calls in progress is still here.
+      if (session === undefined || session.owner !== principal?.id) return 'unavailable'
+      return this.#ownership?.has(session) === false ? 'unavailable' : session
+    }
     if (session === undefined) return this.#findStored(id, principal)
     if (session.owner !== principal?.id) return undefined
     if (this.#ownership !== undefined && !this.#ownership.has(session))
