@@ -16,7 +16,8 @@ export function isExposed(url: URL, env: NodeJS.ProcessEnv = process.env): boole
  * Only https goes through a proxy: OAuth has http on this computer only.
  */
 export function proxyFetch(env: NodeJS.ProcessEnv = process.env): typeof globalThis.fetch {
-  const [proxied, direct] = [nodeRequest(env), nodeRequest({})]
+  const options = { keepAlive: false }
+  const [proxied, direct] = [nodeRequest(env, options), nodeRequest({}, options)]
   return async (input, init = {}) => {
     const url = new URL(input instanceof Request ? input.url : input)
     const { body } = init

@@ -34,6 +34,8 @@ export interface HttpClientChannelOptions {
   url: URL
   /** Sends one HTTP request, with redirects and authorization. */
   send: SendRequest
+  /** Closes the connections of `send`. */
+  disconnect?: () => void
   /** Headers of every request. */
   headers: Readonly<Record<string, string>>
   /** Maximum bytes of a received message. */
@@ -131,6 +133,7 @@ export class HttpClientChannel implements Channel {
     this.#gate.open()
     await this.#posts.close()
     await this.#endSession()
+    this.#options.disconnect?.()
   }
 
   /** The client has not accepted what the server responded to `initialize`: the next request needs another handshake. */

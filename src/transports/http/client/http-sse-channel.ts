@@ -21,6 +21,8 @@ export interface HttpSseOptions {
   /** The SSE endpoint. */
   url: URL
   send: SendRequest
+  /** Closes the connections of `send`. */
+  disconnect?: () => void
   headers: Readonly<Record<string, string>>
   /** Maximum bytes of a received message. */
   maxMessage: number
@@ -103,6 +105,7 @@ export class HttpSseChannel implements Channel {
     this.#stream.abort()
     for (const { controller } of this.#pending.values()) controller.abort()
     this.#lost(new Error('The channel is closed'))
+    this.#options.disconnect?.()
   }
 
   async #listen(): Promise<void> {

@@ -23,15 +23,20 @@ const TCP_KEEP_ALIVE = 30_000
 const MAX_IDLE = 4000
 
 const AGENT_OPTIONS = {
-  keepAlive: true,
   keepAliveInitialDelay: TCP_KEEP_ALIVE,
   noDelay: true,
 } as const
 
-/** Sends requests by Node's HTTP modules, through the proxies of `env`. */
+export interface NodeRequestOptions {
+  /** Whether connections are used for more than one request (default true). */
+  readonly keepAlive?: boolean
+}
+
+/** Sends requests by Node's HTTP modules, through the proxies of `env`. `close` closes its connections. */
 export function nodeRequest(
   env: Readonly<Record<string, string | undefined>> = process.env,
-): SendRequest {
+  { keepAlive = true }: NodeRequestOptions = {},
+): SendRequest & { close(): void } {
   const http = process.getBuiltinModule('node:http')
   const https = process.getBuiltinModule('node:https')
   const agents = new Map<string, Agent>()
@@ -40,7 +45,8 @@ export function nodeRequest(
     const key = `${secure} ${proxy?.url.href ?? ''}`
     let agent = agents.get(key)
     if (agent === undefined) {
-      agent = secure ? new https.Agent(AGENT_OPTIONS) : new http.Agent(AGENT_OPTIONS)
+      const agentOptions = { ...AGENT_OPTIONS, keepAlive }
+      agent = secure ? new https.Agent(agentOptions) : new http.Agent(agentOptions)
       if (secure && proxy !== undefined) tunnel(agent, proxy)
       agent.on('free', (socket: Duplex) => idleSince.set(socket, performance.now()))
       agents.set(key, agent)
@@ -52,7 +58,7 @@ export function nodeRequest(
         if ((idleSince.get(socket) ?? oldest) < oldest) socket.destroy()
     return agent
   }
-  return ({ method, url, headers, body, signal, onSend }) =>
+  const send: SendRequest = ({ method, url, headers, body, signal, onSend }) =>
     new Promise<HttpResponse>((resolve, reject) => {
       const secure = url.protocol === 'https:'
       const proxy = proxyOf(url, env)
@@ -100,6 +106,10 @@ export function nodeRequest(
       if (signal.aborted) abort()
       else request.end(body)
     })
+  const close = () => {
+    for (const agent of agents.values()) agent.destroy()
+  }
+  return Object.assign(send, { close })
 }
 
 function responseOf(message: IncomingMessage): HttpResponse {

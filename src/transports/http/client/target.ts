@@ -24,7 +24,8 @@ const OWN_HEADERS = /^(?:accept|content-type|content-length|host|connection|last
 /** Opens channels to the MCP endpoint at a URL. */
 export class HttpTarget {
   readonly #url: URL
-  readonly #send: SendRequest
+  readonly #fetch: typeof globalThis.fetch | undefined
+  readonly #authorizer: Authorizer | undefined
   readonly #headers: Readonly<Record<string, string>>
   readonly #maxMessage: number
   readonly #nameParam: (method: string) => string | undefined
@@ -39,11 +40,8 @@ export class HttpTarget {
     if (!(maxMessage > 0)) throw new TypeError('http: "maxMessage" must be a positive number')
     this.#maxMessage = maxMessage
     this.#nameParam = nameParam
-    const send = fetch === undefined ? runtimeRequest() : webRequest(fetch)
-    // Each redirect is authorized as well: a proof of possession is for one URL.
-    this.#send = followRedirects(
-      authorizer === undefined ? send : withAuthorization(send, authorizer),
-    )
+    this.#fetch = fetch
+    this.#authorizer = authorizer
   }
 
   open(report: (entry: LogEntry) => void = ignore): HttpClientChannel {
@@ -55,9 +53,14 @@ export class HttpTarget {
   }
 
   #options(report: (entry: LogEntry) => void) {
+    const authorizer = this.#authorizer
+    // Each channel has connections of its own, which end with it.
+    const { send, disconnect } = runtimeRequest(this.#fetch)
     return {
       url: this.#url,
-      send: this.#send,
+      // Each redirect is authorized as well: a proof of possession is for one URL.
+      send: followRedirects(authorizer === undefined ? send : withAuthorization(send, authorizer)),
+      disconnect,
       headers: this.#headers,
       maxMessage: this.#maxMessage,
       report,
@@ -65,15 +68,25 @@ export class HttpTarget {
   }
 }
 
-/** Node's own modules in Node; elsewhere the web's `fetch`. */
-function runtimeRequest(): SendRequest {
-  if (!isNode()) return webRequest((input, init) => globalThis.fetch(input, init))
-  let loading: Promise<SendRequest> | undefined
-  return async (request) => {
-    loading ??= import('./node-request.js').then(({ nodeRequest }) => nodeRequest())
-    return await (
-      await loading
-    )(request)
+/** Node's own modules in Node; elsewhere the web's `fetch`, which keeps its connections for itself. */
+function runtimeRequest(fetch: typeof globalThis.fetch | undefined): {
+  send: SendRequest
+  disconnect(): void
+} {
+  if (fetch !== undefined || !isNode())
+    return {
+      send: webRequest(fetch ?? ((input, init) => globalThis.fetch(input, init))),
+      disconnect: ignore,
+    }
+  let loading: Promise<SendRequest & { close(): void }> | undefined
+  return {
+    async send(request) {
+      loading ??= import('./node-request.js').then(({ nodeRequest }) => nodeRequest())
+      return await (
+        await loading
+      )(request)
+    },
+    disconnect: () => void loading?.then(({ close }) => close(), ignore),
   }
 }
 
