@@ -1,12 +1,13 @@
 import { createInterface } from 'node:readline'
 import { isLoopback } from '../auth/loopback.js'
-import { type Client, RpcError, connect, http } from '../client.js'
+import { Secrets } from '../auth/secrets.js'
+import { type Authorizer, type Client, RpcError, connect, http } from '../client.js'
 import { AuthorizationError, type OAuth, type OAuthOptions, oauth } from '../oauth.js'
 import { VERSION } from '../version.js'
 import { type Command, HELP } from './command.js'
 import { LoginCallback } from './login-callback.js'
 import { type Arguments, CommandError, type Options, UsageError } from './options.js'
-import { print, printError, styled } from './print.js'
+import { hideInOutput, print, printError, redacted, styled } from './print.js'
 import { isExposed, proxyFetch } from './proxy-fetch.js'
 import { EXPOSED, type LoginOptions, saveLoginOptions, serverName } from './stored-login.js'
 import { TokenFile } from './token-file.js'
@@ -90,6 +91,7 @@ class LoginSession {
   readonly #authorizer: OAuth
   readonly #store: TokenFile
   readonly #options: LoginOptions
+  readonly #secrets = new Secrets()
   /** Whether the user was asked. */
   #hasAuthorized = false
   /** Undefined until the browser is needed. */
@@ -97,6 +99,7 @@ class LoginSession {
 
   constructor(values: ReadonlyMap<string, string>, signal: AbortSignal) {
     this.#values = values
+    hideInOutput(this.#secrets)
     this.#signal = signal
     this.#store = new TokenFile(undefined, { signal })
     this.#options = {
@@ -126,7 +129,15 @@ class LoginSession {
   /** Connects, which leads to a login if it is necessary. Resolves to the name of the server. */
   async run(url: URL): Promise<string> {
     const timeout = 2_000_000_000
-    const client = await connect(http(url, { authorizer: this.#authorizer }), {
+    const authorizer: Authorizer = {
+      headers: async (request) => {
+        const headers = await this.#authorizer.headers(request)
+        this.#secrets.add(headers)
+        return headers
+      },
+      challenged: (challenge, signal) => this.#authorizer.challenged(challenge, signal),
+    }
+    const client = await connect(http(url, { authorizer }), {
       info: { name: 'ccmcp', version: VERSION },
       timeout,
       signal: this.#signal,
@@ -145,7 +156,7 @@ class LoginSession {
   }
 
   async close(title: string, text: string): Promise<void> {
-    await this.#callback?.close(title, text)
+    await this.#callback?.close(title, redacted(text))
   }
 
   async #hasToken(url: URL): Promise<boolean> {

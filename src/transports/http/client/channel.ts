@@ -1,3 +1,4 @@
+import { Secrets } from '../../../auth/secrets.js'
 import type { Channel, ConnectionFacts, Receiver } from '../../../jsonrpc/channel.js'
 import { RequestFailedError } from '../../../jsonrpc/errors.js'
 import type { LogEntry } from '../../../jsonrpc/log-entry.js'
@@ -40,6 +41,8 @@ export interface HttpClientChannelOptions {
   headers: Readonly<Record<string, string>>
   /** Maximum bytes of a received message. */
   maxMessage: number
+  /** What no error and no report may repeat. */
+  secrets?: Secrets
   /** The parameter of a method that `Mcp-Name` repeats. */
   nameParam(method: string): string | undefined
   report(report: LogEntry): void
@@ -59,6 +62,7 @@ export class HttpClientChannel implements Channel {
   /** Called when the server has ended the session and no request was refused because of it. */
   onExpired: (() => void) | undefined
   readonly #options: HttpClientChannelOptions
+  readonly secrets: Secrets
   readonly #pending = new Map<Id, PendingRequest>()
   readonly #streams: EventStreams
   readonly #posts: PostQueue
@@ -76,7 +80,8 @@ export class HttpClientChannel implements Channel {
 
   constructor(options: HttpClientChannelOptions) {
     this.#options = options
-    const report = (entry: LogEntry) => options.report(entry)
+    this.secrets = options.secrets ?? new Secrets()
+    const report = (entry: LogEntry) => this.#report(entry)
     this.#posts = new PostQueue((post, signal) => this.#post(post, signal), report)
     this.#streams = new EventStreams({
       maxMessage: options.maxMessage,
@@ -93,6 +98,10 @@ export class HttpClientChannel implements Channel {
 
   receive(receiver: Receiver): void {
     this.#receiver = receiver
+  }
+
+  #report(entry: LogEntry): void {
+    this.#options.report(this.secrets.redactEntry(entry))
   }
 
   diagnose(): string {
@@ -196,6 +205,7 @@ export class HttpClientChannel implements Channel {
   #fail(pending: PendingRequest, error: Error): void {
     if (!pending.settle()) return
     if (pending.request.method === 'initialize') this.#endHandshake()
+    this.secrets.redactError(error)
     if (!this.#closed) this.#receiver?.failed?.(pending.id, error)
   }
 
@@ -216,7 +226,7 @@ export class HttpClientChannel implements Channel {
       const refused = await this.#streams.listen(this.#listening.signal)
       if (refused === 'not found' && session !== undefined) this.#expire(session)
       else if (refused !== undefined)
-        this.#options.report({
+        this.#report({
           level: 'warning',
           message:
             'The server refused to open its GET stream again: its notifications are no longer received',
@@ -243,7 +253,7 @@ export class HttpClientChannel implements Channel {
       if (response.status >= 300) this.#refusedOther(response.status, message, session)
     } catch (error) {
       if (!this.#closed)
-        this.#options.report({ level: 'warning', message: 'A message could not be sent', error })
+        this.#report({ level: 'warning', message: 'A message could not be sent', error })
     }
     cancelled?.controller.abort()
   }
@@ -259,7 +269,7 @@ export class HttpClientChannel implements Channel {
     message: SentMessage | undefined,
     session: string | undefined,
   ): void {
-    this.#options.report({
+    this.#report({
       level: 'warning',
       message: `The server refused a message with HTTP ${status}`,
     })
@@ -325,10 +335,12 @@ export class HttpClientChannel implements Channel {
       return
     }
     if (message.kind === 'request' && isStateless(this.#version))
-      return this.#options.report({
+      return this.#report({
         level: 'warning',
         message: 'A request of the server was ignored: its protocol revision has none over HTTP',
       })
+    if (message.kind === 'response' && 'error' in message.outcome)
+      this.secrets.redactError(message.outcome.error)
     if ('id' in message && message.id !== undefined && isResponse(message))
       this.#settle(this.#pending.get(message.id), message, own)
     this.#receiver?.frame(text, undefined, message)

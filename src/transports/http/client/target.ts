@@ -1,3 +1,4 @@
+import { Secrets } from '../../../auth/secrets.js'
 import { isNode, parseUrl } from '../../../runtime.js'
 import type { LogEntry } from '../../../jsonrpc/log-entry.js'
 import { ignore } from '../../../jsonrpc/hook.js'
@@ -27,6 +28,7 @@ export class HttpTarget {
   readonly #fetch: typeof globalThis.fetch | undefined
   readonly #authorizer: Authorizer | undefined
   readonly #headers: Readonly<Record<string, string>>
+  readonly #secrets = new Secrets()
   readonly #maxMessage: number
   readonly #nameParam: (method: string) => string | undefined
 
@@ -37,6 +39,7 @@ export class HttpTarget {
   ) {
     this.#url = checkedUrl(url)
     this.#headers = checkedHeaders(headers)
+    this.#secrets.add(this.#headers)
     if (!(maxMessage > 0)) throw new TypeError('http: "maxMessage" must be a positive number')
     this.#maxMessage = maxMessage
     this.#nameParam = nameParam
@@ -54,15 +57,19 @@ export class HttpTarget {
 
   #options(report: (entry: LogEntry) => void) {
     const authorizer = this.#authorizer
+    const secrets = this.#secrets
     // Each channel has connections of its own, which end with it.
     const { send, disconnect } = runtimeRequest(this.#fetch)
     return {
       url: this.#url,
       // Each redirect is authorized as well: a proof of possession is for one URL.
-      send: followRedirects(authorizer === undefined ? send : withAuthorization(send, authorizer)),
+      send: followRedirects(
+        authorizer === undefined ? send : withAuthorization(send, authorizer, secrets),
+      ),
       disconnect,
       headers: this.#headers,
       maxMessage: this.#maxMessage,
+      secrets,
       report,
     }
   }
