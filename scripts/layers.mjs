@@ -40,6 +40,7 @@ export const MAY_IMPORT = {
     'auth/loopback.ts',
     'auth/secrets.ts',
     'transports/http/client/authorizer.ts',
+    'transports/http/client/node-fetch.ts',
     'oauth4webapi',
   ],
   transports: [

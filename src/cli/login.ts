@@ -8,8 +8,13 @@ import { type Command, HELP } from './command.js'
 import { LoginCallback } from './login-callback.js'
 import { type Arguments, CommandError, type Options, UsageError } from './options.js'
 import { hideInOutput, print, printError, redacted, styled } from './print.js'
-import { isExposed, proxyFetch } from './proxy-fetch.js'
-import { EXPOSED, type LoginOptions, saveLoginOptions, serverName } from './stored-login.js'
+import {
+  EXPOSED,
+  type LoginOptions,
+  isExposed,
+  saveLoginOptions,
+  serverName,
+} from './stored-login.js'
 import { TokenFile } from './token-file.js'
 import { abortOnSignal } from './signals.js'
 import { parseUrl } from '../runtime.js'
@@ -117,7 +122,6 @@ class LoginSession {
           return this.#callback.redirectUri
         },
         client: clientOf(values),
-        fetch: proxyFetch(),
         store: this.#store,
         ...this.#options,
         signal,

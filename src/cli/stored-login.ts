@@ -2,11 +2,16 @@ import { existsSync } from 'node:fs'
 import type { Authorizer } from '../client.js'
 import type { OAuthOptions } from '../oauth.js'
 import { CommandError } from './options.js'
-import { isExposed, proxyFetch } from './proxy-fetch.js'
+import { proxyOf } from '../transports/http/client/node-proxy.js'
 import { TokenFile, tokenDirectory } from './token-file.js'
 
 export const EXPOSED =
   'The tokens would go to the proxy of HTTP_PROXY unencrypted; add the host to NO_PROXY'
+
+/** Whether a token for the URL would go to a proxy unencrypted. */
+export function isExposed(url: URL, env: NodeJS.ProcessEnv = process.env): boolean {
+  return url.protocol === 'http:' && proxyOf(url, env) !== undefined
+}
 
 /** Uses the tokens of `ccmcp login`, if there are any for the URL. Never asks the user. */
 export function storedLogin(server: URL): Authorizer {
@@ -39,7 +44,7 @@ async function authorizerOf(server: URL): Promise<Authorizer | undefined> {
   if ((await store.get(serverKey(name))) === undefined) return undefined
   if (isExposed(server)) throw new CommandError(2, EXPOSED)
   const { oauth } = await import('../oauth.js')
-  return oauth({ store, fetch: proxyFetch(), ...(await loginOptions(store, name)) })
+  return oauth({ store, ...(await loginOptions(store, name)) })
 }
 
 /** A server as `oauth` names it. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { connect, http } from '../../src/client.js'
-import { proxyFetch } from '../../src/cli/proxy-fetch.js'
+import { nodeFetch } from '../../src/transports/http/client/node-fetch.js'
 import { EVENTS, type RawRespond, events, ok, rawServer, response } from './raw-server.js'
 
 /* The connections of a client, to a server that never closes one. */
@@ -75,7 +75,7 @@ describe('close of a client', () => {
 
 it('a request to an authorization server keeps no connection', async () => {
   const server = await rawServer((_, socket) => void socket.write(ok('{}')))
-  expect(await (await proxyFetch({})(server.url)).json()).toEqual({})
+  expect(await (await nodeFetch({})(server.url)).json()).toEqual({})
   await expect.poll(server.open, { timeout: 60_000 }).toBe(0)
 })
 

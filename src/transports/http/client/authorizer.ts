@@ -14,6 +14,10 @@ interface Challenge {
   readonly nonce: string | undefined
   /** The headers that the authorizer gave the request. */
   readonly sent: Readonly<Record<string, string>>
+  /** Whether nobody waits for the request, such as for a stream of notifications: the user must not be asked. */
+  readonly background?: boolean
+  /** The address of the server that has responded, if it is known. */
+  readonly peer?: string | undefined
 }
 
 /** Gets and renews the authorization of requests. */
@@ -57,7 +61,9 @@ export function withAuthorization(
       const challenged = status === 401 || (status === 403 && header !== undefined)
       if (!challenged || challenges >= MAX_CHALLENGES) return withoutSecrets(response, secrets)
       const nonce = response.header('dpop-nonce')
-      const challenge = { status, url, header, nonce, sent: authorization }
+      const { background = false } = request
+      const { peer } = response
+      const challenge = { status, url, header, nonce, sent: authorization, background, peer }
       try {
         if (!(await ask(() => authorizer.challenged(challenge, signal))))
           return withoutSecrets(response, secrets)

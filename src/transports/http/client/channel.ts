@@ -50,6 +50,7 @@ export interface HttpClientChannelOptions {
 
 /** Milliseconds for what is still to be sent or received at the end: of a request, of a session. */
 const CLOSE_TIMEOUT = 2000
+const LISTEN = 'subscriptions/listen'
 
 /**
  * The client side of Streamable HTTP, for every revision: each message is a POST. With a handshake there may be a
@@ -76,6 +77,8 @@ export class HttpClientChannel implements Channel {
   #version: string | undefined
   /** Ends the GET stream. */
   #listening: AbortController | undefined
+  /** Whether the server has accepted to send notifications: the next such request may be one that nobody waits for. */
+  #hasListened = false
   #closed = false
 
   constructor(options: HttpClientChannelOptions) {
@@ -192,7 +195,9 @@ export class HttpClientChannel implements Channel {
         frame,
         controller.signal,
         () => (pending.sent = true),
+        request.method === LISTEN && this.#hasListened,
       )
+      if (request.method === LISTEN && response.status === 200) this.#hasListened = true
       await this.#receiveResponse(response, pending)
     } catch (error) {
       this.#fail(pending, toRequestFailed(error, pending.sent))
@@ -284,6 +289,7 @@ export class HttpClientChannel implements Channel {
     body: string | undefined,
     signal: AbortSignal,
     onSend?: () => void,
+    background = onSend === undefined,
   ): Promise<HttpResponse> {
     const { url, send, headers: common } = this.#options
     const headers: Record<string, string> = { ...common, ...own, ...versionHeader(this.#version) }
@@ -294,6 +300,7 @@ export class HttpClientChannel implements Channel {
       url,
       headers,
       signal,
+      background,
       ...(body === undefined ? {} : { body }),
       ...(onSend === undefined ? {} : { onSend }),
     })

@@ -192,6 +192,7 @@ export class HttpSseChannel implements Channel {
       },
       body: frame,
       signal,
+      background: onSend === undefined,
       ...(onSend === undefined ? {} : { onSend }),
     })
     const { status } = response

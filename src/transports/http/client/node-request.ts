@@ -1,5 +1,5 @@
 import type { Agent, IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
+import type { LookupFunction, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { onAbort } from '../../../jsonrpc/on-abort.js'
 import { type HttpResponse, type SendRequest, UnexpectedResponseError } from './http-request.js'
@@ -58,7 +58,7 @@ export function nodeRequest(
         if ((idleSince.get(socket) ?? oldest) < oldest) socket.destroy()
     return agent
   }
-  const send: SendRequest = ({ method, url, headers, body, signal, onSend }) =>
+  const send: SendRequest = ({ method, url, headers, body, signal, addresses, onSend }) =>
     new Promise<HttpResponse>((resolve, reject) => {
       const secure = url.protocol === 'https:'
       const proxy = proxyOf(url, env)
@@ -66,10 +66,11 @@ export function nodeRequest(
       const all: Record<string, string> = { 'accept-encoding': 'gzip, deflate, br', ...headers }
       if (body !== undefined) all['content-length'] = String(Buffer.byteLength(body))
       const options: TunnelledRequestOptions = { agent, method, headers: all, aborting: signal }
+      if (addresses !== undefined) options.lookup = lookupIn(addresses)
       let response: IncomingMessage | undefined
       const respond = (message: IncomingMessage) => {
         response = message
-        resolve(responseOf(message))
+        resolve(responseOf(message, proxy === undefined))
       }
       const request =
         proxy !== undefined && !secure
@@ -112,7 +113,19 @@ export function nodeRequest(
   return Object.assign(send, { close })
 }
 
-function responseOf(message: IncomingMessage): HttpResponse {
+/** Finds these addresses whatever the host is. Node looks up the host only if it is a name. */
+function lookupIn(addresses: readonly string[]): LookupFunction {
+  const { isIP } = process.getBuiltinModule('node:net')
+  const found = addresses.map((address) => ({ address, family: isIP(address) }))
+  return (host, { all }, done) => {
+    const [first] = found
+    if (first === undefined) return done(new Error(`${host} has no address`), '', 0)
+    if (all === true) done(null, found)
+    else done(null, first.address, first.family)
+  }
+}
+
+function responseOf(message: IncomingMessage, isDirect: boolean): HttpResponse {
   // The reader of the body gets the error; without a reader it must not be unhandled.
   message.on('error', () => {})
   return {
@@ -122,6 +135,7 @@ function responseOf(message: IncomingMessage): HttpResponse {
       return Array.isArray(value) ? value.join(', ') : value
     },
     rawHeaders: message.rawHeaders,
+    peer: isDirect ? message.socket.remoteAddress : undefined,
     body: decoded(message),
     // A connection whose response is complete can be used again.
     cancel: () => void (message.complete ? message.resume() : message.destroy()),
