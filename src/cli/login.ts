@@ -78,11 +78,12 @@ async function logIn(args: Arguments, interrupted: AbortSignal): Promise<void> {
     )
     print(styled('name', 'Logged in'), ` to ${name}\n`)
   } catch (error) {
-    interrupted.throwIfAborted()
     const why = late.aborted
       ? 'the login was not completed in time; try again, or raise --timeout'
       : reasonOf(error)
+    // Also after an interrupt: the callback server would keep the process alive.
     await session.close('Not logged in', `The login to ${url.origin} failed: ${why}`)
+    interrupted.throwIfAborted()
     throw error instanceof CommandError
       ? error
       : new CommandError(isOAuth(error) || late.aborted ? 1 : 3, `Not logged in: ${why}`)
@@ -119,6 +120,8 @@ class LoginSession {
         authorize: (url) => this.#authorize(url),
         redirectUri: async (registered) => {
           this.#callback ??= await LoginCallback.listen(given, registered)
+          // It may have been interrupted meanwhile.
+          if (signal.aborted) await this.#callback.close('', '')
           return this.#callback.redirectUri
         },
         client: clientOf(values),

@@ -40,7 +40,8 @@ export function storedLogin(server: URL): Authorizer {
 async function authorizerOf(server: URL): Promise<Authorizer | undefined> {
   const name = serverName(server)
   if (!existsSync(tokenDirectory())) return undefined
-  const store = new TokenFile()
+  // A request that waits for the login of another process has a timeout of its own.
+  const store = new TokenFile(undefined, { ref: false })
   if ((await store.get(serverKey(name))) === undefined) return undefined
   if (isExposed(server)) throw new CommandError(2, EXPOSED)
   const { oauth } = await import('../oauth.js')
