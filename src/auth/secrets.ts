@@ -95,7 +95,7 @@ export class Secrets {
   redactError(error: unknown): void {
     if (this.#values.size === 0) return
     for (let at = error, count = 0; at instanceof Error && count < MAX_CAUSES; count++) {
-      const found: Error & Record<string, unknown> = Object.assign(at)
+      const found = at as Error & Record<string, unknown> // its properties, by their names
       for (const name of Object.getOwnPropertyNames(found)) {
         try {
           const before = found[name]

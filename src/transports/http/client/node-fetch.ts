@@ -23,7 +23,7 @@ export function nodeFetch(
   // A connection that is used again would be to an address of an earlier check.
   const options = { keepAlive: false }
   const [proxied, direct] = [nodeRequest(env, options), nodeRequest({}, options)]
-  return async (input, init = {}, addresses = undefined) => {
+  return async (input, init = {}, addresses) => {
     const url = new URL(input instanceof Request ? input.url : input)
     const { body } = init
     const send = url.protocol === 'https:' ? proxied : direct
