@@ -38,7 +38,9 @@ export const MAY_IMPORT = {
     'runtime.ts',
     // For OAuth:
     'auth/loopback.ts',
+    'auth/secrets.ts',
     'transports/http/client/authorizer.ts',
+    'transports/http/client/node-fetch.ts',
     'oauth4webapi',
   ],
   transports: [

@@ -10,6 +10,8 @@ export interface LockOptions {
   /** When to stop waiting, as a `performance.now()` time. */
   readonly deadline: number
   readonly signal?: AbortSignal | undefined
+  /** Whether waiting keeps the process alive (default true). */
+  readonly ref?: boolean
 }
 
 /**
@@ -27,7 +29,10 @@ export class LockFile {
   }
 
   /** Acquires the lock as soon as it is free. Removes one that has not changed for `stale` milliseconds. */
-  static async acquire(path: string, { stale, deadline, signal }: LockOptions): Promise<LockFile> {
+  static async acquire(
+    path: string,
+    { stale, deadline, signal, ref = true }: LockOptions,
+  ): Promise<LockFile> {
     let seen: BigIntStats | undefined
     let since = performance.now()
     for (;;) {
@@ -48,7 +53,7 @@ export class LockFile {
         continue
       }
       if (performance.now() > deadline) throw lockError('another process holds its lock; try again')
-      await delay(5 + Math.random() * 20, undefined, signal === undefined ? {} : { signal })
+      await delay(5 + Math.random() * 20, undefined, { ref, ...(signal && { signal }) })
     }
   }
 

@@ -65,8 +65,9 @@ function urlTarget(
   word: string,
   timeout: number,
 ): LiveTarget & { label: string } {
-  const { url, headers, authorizer, explain } = httpAccess(word, values)
-  const prepare = (send: SendRequest) => followRedirects(withAuthorization(send, authorizer))
+  const { url, headers, authorizer, secrets, explain } = httpAccess(word, values)
+  const prepare = (send: SendRequest) =>
+    followRedirects(withAuthorization(send, authorizer, secrets))
   const target = httpTarget({ url, request: nodeRequest(), prepare, headers, timeout, explain })
   // Its transport may change: it is not copied.
   return Object.assign(target, { label: `${url.origin}${url.pathname}` })

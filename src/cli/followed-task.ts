@@ -50,6 +50,8 @@ export class FollowedTask implements Interruption {
     const task = this.#id === undefined ? undefined : this.#client?.task(this.#id)
     if (task === undefined) return false
     const cancelled = task.cancel().catch((error: unknown) => {
+      // It has ended, and with it the connection on which the response was to come.
+      if (this.#id === undefined) return
       warn(`the task could not be cancelled: ${error instanceof Error ? error.message : 'unknown'}`)
     })
     if (signal === 'SIGINT') warn('cancelling the task; press Ctrl-C again to leave it running')

@@ -1,10 +1,12 @@
+import type { Secrets } from '../auth/secrets.js'
 import { RequestFailedError } from '../client.js'
 
 /** What was sent to authorize the requests, and what the server said to it. */
 export interface Credentials {
   /** The environment variable of the token. */
   variable: string | undefined
-  token: string | undefined
+  /** What the requests were sent with: a server may repeat it. */
+  secrets: Secrets
   /** The `WWW-Authenticate` header of the last refusal. */
   challenge: string | undefined
 }
@@ -13,13 +15,11 @@ export interface Credentials {
 export function explainFailure(error: Error, url: URL, credentials: Credentials): string {
   const failure = requestFailureOf(error)
   const address = `${url.origin}${url.pathname}`
-  const text =
+  return credentials.secrets.redact(
     failure === undefined
       ? `${firstLine(error.message)} (${address})`
-      : `Cannot use ${address}: ${reasonOf(failure, url, credentials)}${mayHaveRun(error, failure)}`
-  // A server may repeat what it was sent.
-  const { token } = credentials
-  return token === undefined ? text : text.replaceAll(token, '[token]')
+      : `Cannot use ${address}: ${reasonOf(failure, url, credentials)}${mayHaveRun(error, failure)}`,
+  )
 }
 
 /** The failed HTTP request behind an error. */
@@ -51,16 +51,16 @@ function reasonOf(failure: RequestFailedError, url: URL, credentials: Credential
 
 const TRY_PATH = 'Check the path of the URL; many servers use /mcp'
 
-function statusReason(status: number, { variable, challenge }: Credentials): string {
+function statusReason(status: number, { variable, challenge, secrets }: Credentials): string {
   switch (status) {
     case 401: {
-      const asked = challengeText(challenge)
+      const asked = challengeText(challenge, secrets)
       return variable === undefined
         ? `the server requires authorization${asked}. Log in with "ccmcp login URL", or pass a token with --token-env NAME, or another header with --header`
         : `the server does not accept the token in ${variable}${asked}. It may have expired`
     }
     case 403:
-      return `the server refuses access${challengeText(challenge)}`
+      return `the server refuses access${challengeText(challenge, secrets)}`
     case 404:
       return `there is no MCP endpoint here. ${TRY_PATH}`
     case 405:
@@ -80,9 +80,12 @@ function statusReason(status: number, { variable, challenge }: Credentials): str
 }
 
 /** What a challenge says for people: the scopes that are needed, and why. */
-function challengeText(challenge = ''): string {
-  const parameter = (name: string) =>
-    new RegExp(`\\b${name}="([^"]*)"`, 'i').exec(challenge)?.[1]?.slice(0, 200)
+function challengeText(challenge: string | undefined, secrets: Secrets): string {
+  const parameter = (name: string) => {
+    const quoted = new RegExp(`\\b${name}="((?:[^"\\\\]|\\\\.)*)"`, 'i').exec(challenge ?? '')?.[1]
+    const text = quoted?.replaceAll(/\\(.)/g, '$1')
+    return text === undefined ? undefined : secrets.redact(text).slice(0, 200)
+  }
   const scope = parameter('scope')
   const parts = [
     ...(scope === undefined ? [] : [`scope ${JSON.stringify(scope)}`]),

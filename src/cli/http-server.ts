@@ -1,9 +1,10 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http'
+import { Secrets } from '../auth/secrets.js'
 import { type Authorizer, http } from '../client.js'
 import { proxyOf } from '../transports/http/client/node-proxy.js'
 import { type Credentials, explainFailure } from './http-failure.js'
 import { UsageError, valuesOfRepeated } from './options.js'
-import { warn } from './print.js'
+import { hideInOutput, warn } from './print.js'
 import type { ServerTarget } from './server-target.js'
 import { storedLogin } from './stored-login.js'
 import { parseUrl } from '../runtime.js'
@@ -17,6 +18,8 @@ interface HttpAccess {
   url: URL
   headers: Readonly<Record<string, string>>
   authorizer: Authorizer
+  /** What the requests are sent with. */
+  secrets: Secrets
   /** One line about a failure: what is wrong and what to try. */
   explain(error: Error): string
 }
@@ -32,12 +35,17 @@ export function httpAccess(given: string, values: ReadonlyMap<string, string>): 
   if (authorization !== undefined && !isPrivate(url))
     warn(`the header "Authorization" is sent unencrypted to ${url.origin}; use https:`)
   const token = variable === undefined ? undefined : tokenOf(variable, url)
-  const credentials: Credentials = { variable, token, challenge: undefined }
-  const isGiven = token !== undefined || authorization !== undefined
+  const secrets = new Secrets()
+  secrets.add(Object.fromEntries(headers))
+  hideInOutput(secrets)
+  const credentials: Credentials = { variable, secrets, challenge: undefined }
+  const isGiven = authorization !== undefined
+  const source = token === undefined ? (isGiven ? undefined : storedLogin(url)) : bearer(token)
   return {
     url,
     headers: Object.fromEntries(headers),
-    authorizer: authorizerOf(url, credentials, isGiven ? undefined : storedLogin(url)),
+    authorizer: authorizerOf(url, credentials, source),
+    secrets,
     explain: (error) => explainFailure(error, url, credentials),
   }
 }
@@ -53,23 +61,30 @@ export function httpServer(
   return { target, label: url.origin, explain }
 }
 
-/** Sends the token, or that of `ccmcp login`, to the origin of the URL only, and remembers what the server asks for. */
+/** Authorizes requests to the origin of the URL only, and remembers what was sent and what the server asks for. */
 function authorizerOf(
   { origin }: URL,
   credentials: Credentials,
-  stored: Authorizer | undefined,
+  source: Authorizer | undefined,
 ): Authorizer {
-  const { token } = credentials
   return {
     async headers(request) {
       if (request.url.origin !== origin) return {}
-      if (token !== undefined) return { authorization: `Bearer ${token}` }
-      return (await stored?.headers(request)) ?? {}
+      const headers = (await source?.headers(request)) ?? {}
+      credentials.secrets.add(headers)
+      return headers
     },
     async challenged(challenge, signal) {
       credentials.challenge = challenge.header
-      return (await stored?.challenged(challenge, signal)) ?? false
+      return (await source?.challenged(challenge, signal)) ?? false
     },
+  }
+}
+
+function bearer(token: string): Authorizer {
+  return {
+    headers: () => Promise.resolve({ authorization: `Bearer ${token}` }),
+    challenged: () => Promise.resolve(false),
   }
 }
 

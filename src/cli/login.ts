@@ -1,14 +1,20 @@
 import { createInterface } from 'node:readline'
 import { isLoopback } from '../auth/loopback.js'
-import { type Client, RpcError, connect, http } from '../client.js'
+import { Secrets } from '../auth/secrets.js'
+import { type Authorizer, type Client, RpcError, connect, http } from '../client.js'
 import { AuthorizationError, type OAuth, type OAuthOptions, oauth } from '../oauth.js'
 import { VERSION } from '../version.js'
 import { type Command, HELP } from './command.js'
 import { LoginCallback } from './login-callback.js'
 import { type Arguments, CommandError, type Options, UsageError } from './options.js'
-import { print, printError, styled } from './print.js'
-import { isExposed, proxyFetch } from './proxy-fetch.js'
-import { EXPOSED, type LoginOptions, saveLoginOptions, serverName } from './stored-login.js'
+import { hideInOutput, print, printError, redacted, styled } from './print.js'
+import {
+  EXPOSED,
+  type LoginOptions,
+  isExposed,
+  saveLoginOptions,
+  serverName,
+} from './stored-login.js'
 import { TokenFile } from './token-file.js'
 import { abortOnSignal } from './signals.js'
 import { parseUrl } from '../runtime.js'
@@ -72,11 +78,12 @@ async function logIn(args: Arguments, interrupted: AbortSignal): Promise<void> {
     )
     print(styled('name', 'Logged in'), ` to ${name}\n`)
   } catch (error) {
-    interrupted.throwIfAborted()
     const why = late.aborted
       ? 'the login was not completed in time; try again, or raise --timeout'
       : reasonOf(error)
+    // Also after an interrupt: the callback server would keep the process alive.
     await session.close('Not logged in', `The login to ${url.origin} failed: ${why}`)
+    interrupted.throwIfAborted()
     throw error instanceof CommandError
       ? error
       : new CommandError(isOAuth(error) || late.aborted ? 1 : 3, `Not logged in: ${why}`)
@@ -90,6 +97,7 @@ class LoginSession {
   readonly #authorizer: OAuth
   readonly #store: TokenFile
   readonly #options: LoginOptions
+  readonly #secrets = new Secrets()
   /** Whether the user was asked. */
   #hasAuthorized = false
   /** Undefined until the browser is needed. */
@@ -97,6 +105,7 @@ class LoginSession {
 
   constructor(values: ReadonlyMap<string, string>, signal: AbortSignal) {
     this.#values = values
+    hideInOutput(this.#secrets)
     this.#signal = signal
     this.#store = new TokenFile(undefined, { signal })
     this.#options = {
@@ -111,10 +120,11 @@ class LoginSession {
         authorize: (url) => this.#authorize(url),
         redirectUri: async (registered) => {
           this.#callback ??= await LoginCallback.listen(given, registered)
+          // It may have been interrupted meanwhile.
+          if (signal.aborted) await this.#callback.close('', '')
           return this.#callback.redirectUri
         },
         client: clientOf(values),
-        fetch: proxyFetch(),
         store: this.#store,
         ...this.#options,
         signal,
@@ -126,7 +136,15 @@ class LoginSession {
   /** Connects, which leads to a login if it is necessary. Resolves to the name of the server. */
   async run(url: URL): Promise<string> {
     const timeout = 2_000_000_000
-    const client = await connect(http(url, { authorizer: this.#authorizer }), {
+    const authorizer: Authorizer = {
+      headers: async (request) => {
+        const headers = await this.#authorizer.headers(request)
+        this.#secrets.add(headers)
+        return headers
+      },
+      challenged: (challenge, signal) => this.#authorizer.challenged(challenge, signal),
+    }
+    const client = await connect(http(url, { authorizer }), {
       info: { name: 'ccmcp', version: VERSION },
       timeout,
       signal: this.#signal,
@@ -145,7 +163,7 @@ class LoginSession {
   }
 
   async close(title: string, text: string): Promise<void> {
-    await this.#callback?.close(title, text)
+    await this.#callback?.close(title, redacted(text))
   }
 
   async #hasToken(url: URL): Promise<boolean> {

@@ -3,7 +3,6 @@ import { type Command, HELP } from './command.js'
 import { urlArgument } from './login.js'
 import { type Options, UsageError } from './options.js'
 import { print, warn } from './print.js'
-import { proxyFetch } from './proxy-fetch.js'
 import { loginOptions, saveLoginOptions, serverKey, serverName } from './stored-login.js'
 import { TokenFile } from './token-file.js'
 
@@ -41,7 +40,7 @@ async function serversOf(store: TokenFile): Promise<string[]> {
 async function logOut(store: TokenFile, server: string): Promise<void> {
   try {
     const options = await loginOptions(store, server)
-    await oauth({ store, fetch: proxyFetch(), ...options }).logout(server)
+    await oauth({ store, ...options }).logout(server)
   } catch (error) {
     if (!(error instanceof AuthorizationError)) throw error
     // The tokens are forgotten already.

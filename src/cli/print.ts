@@ -24,6 +24,24 @@ export function styled(style: Styled['style'], text: string): Styled {
   return { style, text }
 }
 
+/** What must not be printed. */
+interface Hidden {
+  redact(text: string): string
+  redactValue(value: unknown): unknown
+}
+
+let hidden: Hidden | undefined
+
+/** From now on, whatever is printed goes through this. */
+export function hideInOutput(secrets: Hidden): void {
+  hidden = secrets
+}
+
+/** Text without what must not be printed. */
+export function redacted(text: string): string {
+  return hidden === undefined ? text : hidden.redact(text)
+}
+
 interface Stream {
   isTTY?: boolean
 }
@@ -44,7 +62,8 @@ export function render(
   environment = process.env,
 ): string {
   const colors = hasColors(stream, environment)
-  const safe = colors || stream.isTTY === true ? escaped : (text: string) => text
+  const isTerminal = colors || stream.isTTY === true
+  const safe = (text: string) => (isTerminal ? escaped(redacted(text)) : redacted(text))
   return pieces
     .map((piece) => {
       if (typeof piece === 'string') return safe(piece)
@@ -67,12 +86,16 @@ export function printAll(pieces: readonly Piece[]): void {
 
 /** Writes a value as JSON. */
 export function printJson(value: unknown): void {
-  printRaw(`${escaped(JSON.stringify(value, null, 2))}\n`)
+  printRaw(`${escaped(JSON.stringify(withoutHidden(value), null, 2))}\n`)
 }
 
 /** Writes a value as one line of JSON. */
 export function printJsonLine(value: unknown): void {
-  printRaw(`${escaped(JSON.stringify(value))}\n`)
+  printRaw(`${escaped(JSON.stringify(withoutHidden(value)))}\n`)
+}
+
+function withoutHidden(value: unknown): unknown {
+  return hidden === undefined ? value : hidden.redactValue(value)
 }
 
 let listening = false

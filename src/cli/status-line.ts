@@ -1,5 +1,5 @@
 import type { Progress } from '../client.js'
-import { type BottomLine, escaped, showBelow } from './print.js'
+import { type BottomLine, escaped, redacted, showBelow } from './print.js'
 
 /** Milliseconds between updates of the elapsed time; the line appears after the first. */
 const INTERVAL = 1000
@@ -73,7 +73,7 @@ export function statusText(
     typeof progress === 'object' ? [amount(progress), progress.message ?? ''] : [progress ?? '']
   const parts = said.map((part) => String(part).trim()).filter((part) => part !== '')
   const text = `${name}: ${parts.length === 0 ? 'waiting' : parts.join(' ')}, ${elapsed(seconds)}`
-  return escaped(text.replaceAll(/\s+/g, ' '))
+  return escaped(redacted(text).replaceAll(/\s+/g, ' '))
 }
 
 function amount({ progress, total }: Progress): string {

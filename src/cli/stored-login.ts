@@ -2,12 +2,17 @@ import { existsSync } from 'node:fs'
 import type { Authorizer } from '../client.js'
 import type { OAuthOptions } from '../oauth.js'
 import { CommandError } from './options.js'
-import { isExposed, proxyFetch } from './proxy-fetch.js'
+import { proxyOf } from '../transports/http/client/node-proxy.js'
 import { TokenFile } from './token-file.js'
 import { tokenDirectory } from './token-path.js'
 
 export const EXPOSED =
   'The tokens would go to the proxy of HTTP_PROXY unencrypted; add the host to NO_PROXY'
+
+/** Whether a token for the URL would go to a proxy unencrypted. */
+export function isExposed(url: URL, env: NodeJS.ProcessEnv = process.env): boolean {
+  return url.protocol === 'http:' && proxyOf(url, env) !== undefined
+}
 
 /** Uses the tokens of `ccmcp login`, if there are any for the URL. Never asks the user. */
 export function storedLogin(server: URL): Authorizer {
@@ -36,11 +41,12 @@ export function storedLogin(server: URL): Authorizer {
 async function authorizerOf(server: URL): Promise<Authorizer | undefined> {
   const name = serverName(server)
   if (!existsSync(tokenDirectory())) return undefined
-  const store = new TokenFile()
+  // A request that waits for the login of another process has a timeout of its own.
+  const store = new TokenFile(undefined, { ref: false })
   if ((await store.get(serverKey(name))) === undefined) return undefined
   if (isExposed(server)) throw new CommandError(2, EXPOSED)
   const { oauth } = await import('../oauth.js')
-  return oauth({ store, fetch: proxyFetch(), ...(await loginOptions(store, name)) })
+  return oauth({ store, ...(await loginOptions(store, name)) })
 }
 
 /** A server as `oauth` names it. */

@@ -10,6 +10,8 @@ import { tokenDirectory, tokenPath } from './token-path.js'
 export interface TokenFileOptions {
   /** Ends the waiting for a lock. */
   signal?: AbortSignal
+  /** Whether waiting for a lock, such as that of a login, keeps the process alive (default true). */
+  ref?: boolean
   /** Milliseconds after which a lock that does not change was left by a killed process. */
   stale?: number
 }
@@ -27,12 +29,17 @@ export class TokenFile implements TokenStore {
   readonly #directory: string
   readonly #file: string
   readonly #signal: AbortSignal | undefined
+  readonly #ref: boolean
   readonly #stale: number
 
-  constructor(directory = tokenDirectory(), { signal, stale = STALE }: TokenFileOptions = {}) {
+  constructor(
+    directory = tokenDirectory(),
+    { signal, ref = true, stale = STALE }: TokenFileOptions = {},
+  ) {
     this.#directory = directory
     this.#file = tokenPath(directory)
     this.#signal = signal
+    this.#ref = ref
     this.#stale = stale
   }
 
@@ -75,9 +82,13 @@ export class TokenFile implements TokenStore {
 
   async #acquire(path: string, timeout: number): Promise<LockFile> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 })
-    const signal = this.#signal
     const deadline = performance.now() + timeout
-    return await LockFile.acquire(path, { stale: this.#stale, deadline, signal })
+    return await LockFile.acquire(path, {
+      stale: this.#stale,
+      deadline,
+      signal: this.#signal,
+      ref: this.#ref,
+    })
   }
 
   async #change(change: (entries: Map<string, string>) => boolean): Promise<void> {

@@ -100,7 +100,10 @@ export class ConnectionAttempt {
     // The connection works; a user is needed.
     if (error instanceof RequestFailedError && error.code === 'AUTHORIZATION_REQUIRED') return error
     const diagnosed = diagnosis === '' || isServerExit(error)
-    return new ConnectionError(diagnosed ? reason : `${reason}\n${diagnosis}`, { cause: error })
+    const text = diagnosed ? reason : `${reason}\n${diagnosis}`
+    const failure = new ConnectionError(text, { cause: error })
+    this.#channel.secrets?.redactError(failure)
+    return failure
   }
 
   async #discover(requested: Revision, { timeout, signal }: Timeouts): Promise<ServerDetails> {

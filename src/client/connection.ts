@@ -111,6 +111,7 @@ export class Connection implements SessionObserver {
       if (METHODS.get(method)?.session !== undefined) this.#state.requested(method, params)
       return result
     } catch (error) {
+      opened.session.redactError(error)
       if (!opened.verified && isRefusal(error)) {
         const { session } = await untilDeadline(
           this.#verify(opened),

@@ -100,8 +100,13 @@ export class ClientSession {
   /** Over HTTP, the arguments that are repeated in headers. */
   readonly #toolHeaders: ToolHeaders | undefined
   readonly telemetry: SessionTelemetry | undefined
+  /** Removes what authorizes the requests. */
+  readonly redactError: (error: unknown) => void
 
   constructor(channel: TargetChannel, options: ClientSessionOptions) {
+    const { secrets } = channel
+    const report = (entry: LogEntry) => options.report(secrets?.redactEntry(entry) ?? entry)
+    this.redactError = (error) => secrets?.redactError(error)
     this.#options = options
     this.ordered = channel.http !== true
     this.#renewal = new SessionRenewal(() => this.#renew(channel))
@@ -120,11 +125,10 @@ export class ClientSession {
             isExtension: (method) =>
               this.revision !== undefined &&
               options.extensions.methodOf(this.revision, method) !== undefined,
-            report: options.report,
+            report,
           })
     const { telemetry } = this
-    const tapFailed = (error: unknown) =>
-      options.report({ level: 'error', message: 'tap failed', error })
+    const tapFailed = (error: unknown) => report({ level: 'error', message: 'tap failed', error })
     this.peer = new Peer(
       options.tap === undefined ? channel : tap(channel, options.tap, tapFailed),
       {
@@ -142,7 +146,7 @@ export class ClientSession {
         cancelled: (requestId, reason, method) =>
           method !== 'initialize' &&
           this.peer.notify('notifications/cancelled', { requestId, reason }),
-        report: options.report,
+        report,
         onClosed: (error) => {
           this.closed = true
           this.#renewal.close()

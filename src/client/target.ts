@@ -13,6 +13,11 @@ export interface Target {
 export interface TargetChannel extends Channel {
   /** What is known about why the connection does not work, with advice. */
   diagnose?(): string
+  /** Removes what authorizes the requests from errors and reports: a server may repeat it. */
+  readonly secrets?: {
+    redactError(error: unknown): void
+    redactEntry(entry: LogEntry): LogEntry
+  }
   /** Whether it is HTTP: there, a missing response never means a server of an earlier revision. */
   readonly http?: boolean
   /** Set by the client; called when the server has ended the session and no request was refused because of it. */

@@ -122,6 +122,8 @@ export class ProcessChannel implements Channel {
       const ended = (code: number | null) => {
         // Ends the children that the server has left behind.
         if (child.pid !== undefined) endGroup(child.pid)
+        // A daemon that it has started may hold the other ends: ours would keep this process alive.
+        for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy()
         resolve(code)
       }
       // A child of the server may keep its pipes open, so that `close` never fires.

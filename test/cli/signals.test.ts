@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { Child, heldTimers } from '../stdio/child.js'
-import { CLI } from './command.js'
+import { CLI, server as serverFile } from './command.js'
 
 /** Neither responds nor exits when it should. */
 const STUCK = `
@@ -51,3 +51,18 @@ it('a second Ctrl-C exits at once, without waiting for the server', async () => 
   // This is printed when the server has been stopped.
   expect(child.stderr).not.toContain('ccmcp: Interrupted')
 })
+
+it.skipIf(process.platform === 'win32')(
+  'a daemon that the server has started, and that holds its pipes, does not keep the command alive',
+  async () => {
+    const args = ['call', 'pid', '--', process.execPath, serverFile('daemon')]
+    const child = new Child(process.execPath, [CLI, ...args])
+    await child.until(() => child.lines.length > 0, 'the pid of the daemon')
+    const pid = Number(child.lines[0])
+    onTestFinished(() => void process.kill(pid, 'SIGKILL'))
+    await child.closed()
+    expect([child.code, child.stderr]).toEqual([0, ''])
+    // It is in a session of its own, and was not ended with the server.
+    expect(process.kill(pid, 0)).toBe(true)
+  },
+)

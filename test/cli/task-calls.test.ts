@@ -108,6 +108,28 @@ describe('ccmcp call', () => {
     expect(child.stderr).toContain(`to wait for it: ccmcp resume 'task 1' -- ${process.execPath} `)
   })
 
+  it('says nothing of a missing response to tasks/cancel when the task was cancelled', async () => {
+    const command = ['--', process.execPath, server('endless-task'), 'silent']
+    const child = new Child(process.execPath, [CLI, 'call', 'x', '--verbose', ...command])
+    await child.said('"tasks/get"')
+    child.give('SIGINT')
+    await child.closed()
+    expect(child.code).toBe(130)
+    expect(child.stderr).toMatch(/ccmcp: The task was cancelled: digging\n$/)
+    expect(child.stderr).not.toContain('could not be cancelled')
+  })
+
+  it('says that a task could not be cancelled', async () => {
+    const command = ['--', process.execPath, server('endless-task'), 'refuse']
+    const child = new Child(process.execPath, [CLI, 'call', 'x', '--verbose', ...command])
+    await child.said('"tasks/get"')
+    child.give('SIGINT')
+    await child.said('the task could not be cancelled: not now')
+    child.give('SIGINT')
+    await child.closed()
+    expect(child.code).toBe(130)
+  })
+
   it('does not wait for a task that does not end after SIGTERM', async () => {
     const command = ['--', process.execPath, server('endless-task')]
     const child = new Child(process.execPath, [CLI, 'call', 'x', '--verbose', ...command])

@@ -106,6 +106,69 @@ describe('ccmcp list', () => {
       ],
     })
   })
+  const printed = (resourceTemplates: string, errors: string) => `{
+  "server": {
+    "name": "lists",
+    "version": "1"
+  },
+  "revision": "2026-07-28",
+  "capabilities": {
+    "tools": {},
+    "resources": {},
+    "prompts": {}
+  },
+  "instructions": "Ask me.",
+  "tools": [
+    {
+      "name": "t",
+      "inputSchema": {
+        "type": "object"
+      }
+    }
+  ],
+  "resources": [
+    {
+      "uri": "a://b",
+      "name": "r"
+    }
+  ],
+  "resourceTemplates": ${resourceTemplates},
+  "prompts": [
+    {
+      "name": "p"
+    }
+  ]${errors}
+}
+`
+  it('prints JSON: exactly these members, in this order', async () => {
+    expect(await ccmcp(['list', '--json', ...node(server('lists'), 'full')])).toEqual({
+      code: 0,
+      stdout: printed(
+        '[\n    {\n      "uriTemplate": "a://{b}",\n      "name": "a"\n    }\n  ]',
+        '',
+      ),
+      stderr: '',
+    })
+  })
+  it('prints JSON with the error of the one list that failed', async () => {
+    const errors = `,
+  "errors": [
+    {
+      "method": "resources/templates/list",
+      "code": -32603,
+      "message": "database is down",
+      "data": {
+        "retry": 5
+      }
+    }
+  ]`
+    expect(await ccmcp(['list', '--json', ...node(server('lists'), 'partial')])).toEqual({
+      code: 1,
+      stdout: printed('[]', errors),
+      stderr:
+        'ccmcp: resources/templates/list failed: the server returned error -32603: database is down\n',
+    })
+  })
   it('prints what was received before the connection was lost', async () => {
     const { stdout, stderr, code } = await ccmcp(['list', ...node(server('lists'), 'dying')])
     expect(stdout).toContain('Tools\n  t\n')

@@ -4,7 +4,7 @@ import {
   createServer as createHttpServer,
 } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -13,7 +13,7 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from '../../scripts/free-port.mjs'
 import { type Listening, listen, tokens } from '../../src/http.js'
-import { createServer, prompt, resource, tool } from '../../src/index.js'
+import { ToolError, createServer, prompt, resource, tool } from '../../src/index.js'
 import { Child } from '../stdio/child.js'
 import { CLI, cli } from './command.js'
 
@@ -225,6 +225,88 @@ describe('--header and --token-env', () => {
       `Cannot use ${origin}/mcp: HTTP 401 ("No access with Bearer [token]"): the server does not accept the token in T (scope "a b", Old token). It may have expired\n`,
     )
     expect([stdout, code]).toEqual(['', 3])
+  })
+  it('are never printed, however the server repeats them', async () => {
+    const key = 'Kx7+q2w9/eR4tY6uI8oP'
+    const said: string[] = []
+    const origin = await httpServer((request, response) => {
+      const { authorization = '', 'x-api-key': header = '' } = request.headers
+      const text = `${authorization} ${String(header)}`
+      said.push(text)
+      const escaped = text.replaceAll('/', '\\/')
+      response.writeHead(403, {
+        'content-type': 'application/json',
+        'www-authenticate': `Bearer error_description="${escaped}", scope="${text}"`,
+      })
+      response.end(`{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"${escaped}"}}`)
+    })
+    const headers = ['--header', `X-Api-Key: ${key}`]
+    const given = ['--token-env', 'T']
+    const { stdout, stderr, code } = await cli(
+      ['list', `${origin}/mcp`, ...given, ...headers, '--verbose', '--json'],
+      '',
+      { env: { T: `${TOKEN}/+` } },
+    )
+    expect(said.at(-1)).toBe(`Bearer ${TOKEN}/+ ${key}`)
+    expect(stderr).toContain(
+      `HTTP 403 ("Bearer [token] [token]"): the server refuses access (scope "Bearer [token] [token]", Bearer [token] [token])`,
+    )
+    expect(stdout + stderr).not.toMatch(/Rd9q-x0w|Kx7\+q2w9/)
+    expect(code).toBe(3)
+  })
+  it('are not printed as part of a message or of the log of the server', async () => {
+    const printed = tool({
+      name: 'print',
+      run: (_, { http, log }) => {
+        const token = http?.headers['x-api-key'] ?? ''
+        log.warning(`log ${token}`)
+        throw new ToolError(`failed ${token}`)
+      },
+    })
+    const { url, close } = await listen(
+      createServer({ name: 'web', version: '1.0.0', tools: [printed] }),
+      QUIET,
+    )
+    cleanups.push(() => close(0))
+    const args = ['call', 'print', url, '--header', `X-Api-Key: ${TOKEN}`, '--verbose']
+    const { stdout, stderr } = await cli([...args, '--log-level', 'info'])
+    expect(stderr).toContain('] log [token]\n')
+    expect(stderr).toContain('print failed: failed [token]\n')
+    expect(stdout + stderr).not.toContain(TOKEN)
+    expect((await cli([...args, '--json'])).stdout).toContain('failed [token]')
+  })
+  it('of "ccmcp login" are not printed either', async () => {
+    const origin = await httpServer((request, response) => {
+      const { authorization = '' } = request.headers
+      const challenge = `Bearer error="forbidden", error_description="${authorization}"`
+      response.writeHead(403, { 'www-authenticate': challenge, 'content-type': authorization })
+      response.end(`${authorization} is not enough`)
+    })
+    const url = `${origin}/mcp`
+    const pointer = { issuer: origin, resource: url, clientId: 'c' }
+    const authorization = {
+      issuer: origin,
+      resource: url,
+      accessToken: TOKEN,
+      client: { id: 'c', method: 'none' },
+      metadata: { issuer: origin, token_endpoint: `${origin}/token` },
+      requested: [],
+      granted: [],
+    }
+    mkdirSync(join(folder, 'ccmcp'))
+    writeFileSync(
+      join(folder, 'ccmcp', 'tokens.json'),
+      JSON.stringify({
+        [`server ${url}`]: JSON.stringify(pointer),
+        [`tokens ${origin} ${url} c`]: JSON.stringify(authorization),
+      }),
+      { mode: 0o600 },
+    )
+    const { stdout, stderr } = await cli(['list', url, '--verbose'], '', {
+      env: { XDG_CONFIG_HOME: folder },
+    })
+    expect(stderr).toContain('[token]')
+    expect(stdout + stderr).not.toContain(TOKEN)
   })
   it('say how to pass a token', async () => {
     const origin = await guarded()

@@ -3,6 +3,7 @@ import {
   existsSync,
   mkdtempSync,
   readFileSync,
+  readdirSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -170,6 +171,41 @@ describe.runIf(process.platform === 'linux')('ccmcp login', () => {
     expect(stderr).toContain('the login was not completed in time')
   })
 
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('%s ends it while it waits for its user', async (signal, code) => {
+    const { child, outcome, said } = start('login', there.url, '--no-browser')
+    const [, url = ''] = await said(/(http:\S+\/auth\?\S+)\n/)
+    child.kill(signal)
+    expect(await outcome).toMatchObject({ code, stdout: '' })
+    // Nothing listens for the callback any more.
+    const redirect = new URL(url).searchParams.get('redirect_uri') ?? ''
+    await expect(fetch(redirect)).rejects.toThrow()
+    // Nor is the lock of the login left.
+    expect(readdirSync(join(home, 'ccmcp')).filter((name) => name.endsWith('.lock'))).toEqual([])
+  })
+
+  it('does not keep a command alive that waits for it, beyond the timeout of that', async () => {
+    await start('login', there.url).outcome
+    // The server refuses the token, and the other process logs in again.
+    const text = readFileSync(tokens(), 'utf8')
+    const { accessToken, refreshToken } = authorizationIn(tokens())
+    const broken = text
+      .replace(accessToken, accessToken.slice(0, -4))
+      .replace(refreshToken, refreshToken.slice(0, -4))
+    writeFileSync(tokens(), broken)
+    const { child, outcome, said } = start('login', there.url, '--no-browser')
+    await said(/(http:\S+\/auth\?\S+)\n/)
+    writeFileSync(tokens(), broken)
+    const waiting = await start('list', there.url, '--timeout', '2').outcome
+    expect(waiting.code).toBe(3)
+    expect(waiting.stderr).toMatch(/No response within 2000 ms/)
+    expect(child.exitCode).toBe(null)
+    child.kill('SIGTERM')
+    expect((await outcome).code).toBe(143)
+  })
+
   it('the refusal of the user is shown', async () => {
     const { outcome, said } = start('login', there.url, '--no-browser')
     const [, url = ''] = await said(/(http:\S+\/auth\?\S+)\n/)
@@ -263,8 +299,8 @@ describe.runIf(process.platform === 'linux')('ccmcp login', () => {
   })
 })
 
-function authorizationIn(file: string): { accessToken: string } {
+function authorizationIn(file: string): { accessToken: string; refreshToken: string } {
   const entries = JSON.parse(readFileSync(file, 'utf8')) as Record<string, string>
   const key = Object.keys(entries).find((name) => name.startsWith('tokens ')) ?? ''
-  return JSON.parse(entries[key] ?? '{}') as { accessToken: string }
+  return JSON.parse(entries[key] ?? '{}') as { accessToken: string; refreshToken: string }
 }

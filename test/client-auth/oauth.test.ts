@@ -256,6 +256,31 @@ describe('begin and finish', () => {
     expect(world.to(TOKEN).length).toBe(1)
   })
 
+  it.each([
+    ['before a request of the other one', false],
+    ['after a request of the other one', true],
+  ])('stores the tokens for the server of the callback, %s', async (_case, isBound) => {
+    const world = new World()
+    const store = sharedStore()
+    const other = 'https://mcp.example/other'
+    const metadata = 'https://mcp.example/.well-known/oauth-protected-resource/other'
+    world.routes.set(`GET ${metadata}`, () => json({ ...world.resource, resource: other }))
+    world.routes.set(`POST ${other}`, ({ headers }) => world.accept(headers))
+    // One page receives the callbacks of all servers.
+    const page = oauth({ fetch: world.fetch, store, redirectUri: REDIRECT })
+    if (isBound) await expect(world.request(page)).rejects.toThrow(AuthorizationRequiredError)
+    await page.finish(await callbackFor(world, await page.begin(other)))
+    expect([...store.values.keys()].filter((key) => key.startsWith('server '))).toEqual([
+      `server ${other}`,
+    ])
+    await expect(world.request(page)).rejects.toThrow(AuthorizationRequiredError)
+    expect(world.to(SERVER).every(({ headers }) => !headers.has('authorization'))).toBe(true)
+    // Nor does a logout of one server log out of the other.
+    await page.logout(SERVER)
+    const another = oauth({ fetch: world.fetch, store, redirectUri: REDIRECT })
+    expect(await world.request(another, other)).toBe(200)
+  })
+
   it('a callback of a second authorization ends the first', async () => {
     const world = new World()
     const authorizer = world.authorizer()
@@ -590,6 +615,24 @@ describe('a server that repeats the token in its error', () => {
     let text = ''
     for await (const chunk of response.body) text += new TextDecoder().decode(chunk)
     expect(text).toBe('{"error":"invalid Bearer [token]"}')
+  })
+})
+
+describe('a document or a challenge that repeats the token', () => {
+  it.each([
+    ['the URL of the metadata', 'resource_metadata="TOKEN"'],
+    ['a URL of another scheme', 'resource_metadata="TOKEN://x"'],
+    ['an escaped URL', 'resource_metadata="T\\OKEN"'],
+  ])('does not get it into an error: %s', async (_case, parameter) => {
+    const world = new World()
+    const authorizer = world.authorizer()
+    await world.request(authorizer)
+    const [token = ''] = world.valid
+    world.challenge = `Bearer ${parameter.replace('TOKEN', token).replace('T\\OKEN', `\\${token}`)}`
+    world.mcp = () => world.accept(new Headers())
+    const error: unknown = await world.request(authorizer).catch((thrown: unknown) => thrown)
+    expect(String(error)).toContain('[token]')
+    expect(String(error)).not.toContain(token)
   })
 })
 

@@ -1,7 +1,8 @@
 import { type IncomingMessage, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import { isExposed, proxyFetch } from '../../src/cli/proxy-fetch.js'
+import { isExposed } from '../../src/cli/stored-login.js'
+import { nodeFetch } from '../../src/transports/http/client/node-fetch.js'
 
 describe('fetch with the proxies of the environment', () => {
   const server = createServer()
@@ -31,7 +32,7 @@ describe('fetch with the proxies of the environment', () => {
     const env = { HTTP_PROXY: 'http://127.0.0.1:1' }
     const body = new URLSearchParams({ a: 'b c' })
     const url = `http://127.0.0.1:${port}/token`
-    const response = await proxyFetch(env)(url, { method: 'POST', body })
+    const response = await nodeFetch(env)(url, { method: 'POST', body })
     expect(response.status).toBe(400)
     expect(response.headers.get('dpop-nonce')).toBe('n')
     expect(await response.json()).toEqual({ error: 'x' })
@@ -45,7 +46,7 @@ describe('fetch with the proxies of the environment', () => {
         resolve(url)
       })
     })
-    const fetch = proxyFetch({ HTTPS_PROXY: `http://127.0.0.1:${await listen()}` })
+    const fetch = nodeFetch({ HTTPS_PROXY: `http://127.0.0.1:${await listen()}` })
     await expect(fetch('https://as.example/token')).rejects.toThrow()
     expect(await connected).toBe('as.example:443')
   })

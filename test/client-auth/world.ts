@@ -134,7 +134,11 @@ export class World {
   }
 
   /** Sends a request to the MCP server. Resolves to its status. */
-  async request(authorizer = this.authorizer(), url = SERVER): Promise<number> {
+  async request(
+    authorizer = this.authorizer(),
+    url = SERVER,
+    { background = false } = {},
+  ): Promise<number> {
     const send = withAuthorization(webRequest(this.fetch), authorizer)
     const { signal } = new AbortController()
     const response = await send({
@@ -143,6 +147,7 @@ export class World {
       headers: {},
       body: '',
       signal,
+      background,
     })
     response.cancel()
     return response.status

@@ -161,8 +161,59 @@ describe('errors', () => {
   })
 
   it.each([
+    [401, 'no'],
+    [403, 'no'],
+    [407, 'no'],
+    [408, 'no'],
+    [429, 'no'],
+    [500, 'maybe'],
+    [503, 'maybe'],
+  ])(
+    'HTTP %i with a JSON-RPC error says something of the connection or the caller; executed: %s',
+    async (status, executed) => {
+      const { url } = await scripted(({ message }, response) =>
+        json(response, status, {
+          jsonrpc: '2.0',
+          id: message.id,
+          error: { code: -32601, message: 'go away' },
+        }),
+      )
+      const { peer } = await peerTo(url, { open: false })
+      expect(await failed(peer.request('server/discover', {}, STATELESS))).toMatchObject({
+        code: 'HTTP_STATUS',
+        status,
+        executed,
+        message: `The server responded with HTTP ${status}: go away`,
+        cause: { code: -32601, message: 'go away' },
+      })
+    },
+  )
+
+  it.each([
+    [400, 'HTTP_STATUS'],
+    [404, 'HTTP_STATUS'],
+    [405, 'HTTP_STATUS'],
+    [402, -32601],
+    [406, -32601],
+    [410, -32601],
+    [422, -32601],
+  ])('HTTP %i with a JSON-RPC error to initialize is %s', async (status, code) => {
+    const { url } = await scripted(({ message }, response) =>
+      json(response, status, {
+        jsonrpc: '2.0',
+        id: message.id,
+        error: { code: -32601, message: 'no' },
+      }),
+    )
+    const { peer } = await peerTo(url, { open: false })
+    expect(await failed(peer.request('initialize', {}))).toMatchObject({ code })
+  })
+
+  it.each([
     [400, 'no'],
     [401, 'no'],
+    [407, 'no'],
+    [408, 'no'],
     [403, 'no'],
     [404, 'no'],
     [429, 'no'],

@@ -4,7 +4,8 @@ import { isAddress, isLoopback } from '../../auth/loopback.js'
 export function isPrivateHost(hostname: string): boolean {
   const host = hostname.toLowerCase().replace(/\.$/, '')
   if (isLoopback(host) || host.endsWith('.localhost')) return true
-  const bare = host.startsWith('[') ? host.slice(1, -1) : host
+  // A link-local address may have a zone.
+  const [bare = ''] = (host.startsWith('[') ? host.slice(1, -1) : host).split('%')
   if (!isAddress(bare)) return false
   return bare.includes(':') ? isPrivateIpv6(bare) : isPrivateIpv4(bare.split('.').map(Number))
 }
@@ -30,9 +31,19 @@ function isPrivateIpv6(address: string): boolean {
   const [first = 0] = groups
   const [high = 0, low = 0] = groups.slice(6)
   const embedded = [high >> 8, high & 255, low >> 8, low & 255]
-  // The unspecified address, loopback, and IPv4 addresses in the forms `::ffff:a.b.c.d`, `::a.b.c.d` and `64:ff9b::a.b.c.d`.
+  // The unspecified address, loopback, and IPv4 addresses in the forms `::ffff:a.b.c.d` and `::a.b.c.d`.
   if (groups.slice(0, 5).every((group) => group === 0)) return isPrivateIpv4(embedded)
-  if (first === 0x64 && groups[1] === 0xff9b) return isPrivateIpv4(embedded)
+  // SIIT: `::ffff:0:a.b.c.d`.
+  if (groups.slice(0, 4).every((group) => group === 0) && groups[4] === 0xffff && groups[5] === 0)
+    return isPrivateIpv4(embedded)
+  // NAT64: `64:ff9b::a.b.c.d`; `64:ff9b:1::/48` is for use within a network.
+  if (first === 0x64 && groups[1] === 0xff9b) return groups[2] === 1 || isPrivateIpv4(embedded)
+  // Teredo has the IPv4 address of its server, and that of the client inverted.
+  if (first === 0x2001 && groups[1] === 0) {
+    const [, , one = 0, two = 0] = groups
+    const client = embedded.map((byte) => byte ^ 255)
+    return isPrivateIpv4(client) || isPrivateIpv4([one >> 8, one & 255, two >> 8])
+  }
   // 6to4 has the IPv4 address after its prefix.
   if (first === 0x2002) {
     const [, one = 0, two = 0] = groups
@@ -44,7 +55,7 @@ function isPrivateIpv6(address: string): boolean {
 
 /** The eight numbers of an address; the URL parser writes embedded IPv4 addresses in hexadecimal. */
 function groupsOf(address: string): number[] {
-  const canonical = new URL(`http://[${address.replace(/%.*$/, '')}]/`).hostname.slice(1, -1)
+  const canonical = new URL(`http://[${address}]/`).hostname.slice(1, -1)
   const [head = '', tail] = canonical.split('::')
   const numbers = (text: string) =>
     text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16))

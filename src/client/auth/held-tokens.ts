@@ -1,6 +1,8 @@
 import { DpopKey } from './dpop.js'
 import { AuthorizationError } from './errors.js'
-import { OAuthHttp, UNREACHABLE } from './http.js'
+import type { Secrets } from '../../auth/secrets.js'
+import { isNode } from '../../runtime.js'
+import { type Fetch, OAuthHttp, UNREACHABLE } from './http.js'
 import type { OAuthOptions } from './options.js'
 import type { Authorization, Jwk, Records } from './store.js'
 import { type TokenContext, type Tokens, requestTokens } from './token-endpoint.js'
@@ -23,23 +25,21 @@ export class HeldTokens {
   readonly records: Records
   readonly http: OAuthHttp
   readonly #options: OAuthOptions
+  readonly #secrets: Secrets
   #current: Authorization | undefined
   #loading: Promise<void> | undefined
   /** Where the current token came from, and when. */
   #source: { readonly kind: Source; readonly at: number } | undefined
   #dpopKey: DpopKey | undefined
 
-  constructor(server: URL, records: Records, options: OAuthOptions) {
+  /** `secrets` learns the tokens. */
+  constructor(server: URL, records: Records, options: OAuthOptions, secrets: Secrets) {
     this.server = new URL(server)
     this.server.hash = ''
     this.records = records
     this.#options = options
-    const {
-      fetch = (input, init) => globalThis.fetch(input, init),
-      timeout = 30_000,
-      privateAddresses = false,
-      signal,
-    } = options
+    this.#secrets = secrets
+    const { fetch = runtimeFetch, timeout = 30_000, privateAddresses = false, signal } = options
     this.http = new OAuthHttp({ fetch, timeout, privateAddresses, signal }, this.server)
   }
 
@@ -76,7 +76,13 @@ export class HeldTokens {
   /** Takes what another process has stored; undefined: there is none. */
   adopt(authorization: Authorization | undefined): void {
     if (authorization?.accessToken !== this.#current?.accessToken) this.#source = undefined
+    this.#hold(authorization)
+  }
+
+  #hold(authorization: Authorization | undefined): void {
     this.#current = authorization
+    this.#secrets.hide(authorization?.accessToken)
+    this.#secrets.hide(authorization?.refreshToken)
   }
 
   async save(tokens: Tokens, details: AuthorizationDetails, kind: Source): Promise<void> {
@@ -96,7 +102,7 @@ export class HeldTokens {
       ...(bound && dpopKey !== undefined ? { dpopKey } : {}),
     }
     // First, so that they are not lost if they cannot be stored: the old refresh token may be invalid now.
-    this.#current = authorization
+    this.#hold(authorization)
     this.#source = { kind, at: performance.now() }
     await this.records.saveAuthorization(this.key, authorization)
   }
@@ -188,6 +194,13 @@ export class HeldTokens {
     if (held?.jwk.d === jwk.d && held !== undefined) return held
     return (this.#dpopKey = await DpopKey.import(jwk))
   }
+}
+
+/** Node's own modules in Node, whose `fetch` cannot be told the addresses of a host. */
+const runtimeFetch: Fetch = async (input, init, addresses) => {
+  if (!isNode()) return await globalThis.fetch(input, init)
+  const { nodeFetch } = await import('../../transports/http/client/node-fetch.js')
+  return await nodeFetch()(input, init, addresses)
 }
 
 function lockOf({ issuer, resource, client }: Authorization): string {

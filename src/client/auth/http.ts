@@ -2,8 +2,15 @@ import { addressesOf, corsHint, parseUrl } from '../../runtime.js'
 import { isPrivateHost, isSecure } from './addresses.js'
 import { AuthorizationError, shown } from './errors.js'
 
+/** A `fetch` that may know to which addresses of the host alone it connects. */
+export type Fetch = (
+  input: string,
+  init: RequestInit,
+  addresses?: readonly string[],
+) => Promise<Response>
+
 export interface OAuthHttpOptions {
-  readonly fetch: typeof globalThis.fetch
+  readonly fetch: Fetch
   /** Milliseconds for a request, including its body. */
   readonly timeout: number
   /** Whether a public server may name private addresses. */
@@ -26,30 +33,48 @@ export type Fetched =
 
 /**
  * The requests of OAuth. Their URLs come from documents of others, so each is checked: https, except within the computer;
- * no private address if the MCP server has a public one. In Node, names are resolved for this check. A name that resolves
- * differently a moment later, for the request itself, is not detected.
+ * no private address if the MCP server has a public one. In Node, names are resolved for this check, and the request goes
+ * to the addresses that were checked.
  */
 export class OAuthHttp {
   readonly #options: OAuthHttpOptions
   readonly #server: URL
-  #serverIsPrivate: Promise<boolean> | undefined
+  /** Whether the MCP server has private addresses only. */
+  #serverIsPrivate: boolean | undefined
+  /** Whether that is known of a connection with it. */
+  #isConnected = false
 
   constructor(options: OAuthHttpOptions, server: URL) {
     this.#options = options
     this.#server = server
   }
 
-  /** Rejects if a URL of a metadata document must not be used; `what` names it. */
-  async check(url: URL, what: string): Promise<void> {
+  /** The address at which the MCP server has responded: its name may have others, or soon other ones. */
+  connectedTo(address: string | undefined): void {
+    if (address === undefined) return
+    this.#isConnected = true
+    this.#serverIsPrivate = isPrivateHost(address)
+  }
+
+  /**
+   * Rejects if a URL of a metadata document must not be used; `what` names it. Resolves to the addresses that may be
+   * connected to; undefined: to any.
+   */
+  async check(url: URL, what: string): Promise<readonly string[] | undefined> {
     checkUrl(url, what)
-    if (this.#options.privateAddresses) return
-    this.#serverIsPrivate ??= isWhollyPrivate(this.#server.hostname)
-    if (await this.#serverIsPrivate) return
-    if (await isPrivate(url.hostname))
+    if (this.#options.privateAddresses) return undefined
+    const { hostname } = this.#server
+    const addresses = await addressesOf(url.hostname)
+    // A public server could add a private address to its name, in order to be allowed to name others.
+    if (!this.#isConnected && url.hostname === hostname)
+      this.#serverIsPrivate = areAllPrivate(hostname, addresses)
+    this.#serverIsPrivate ??= areAllPrivate(hostname, await addressesOf(hostname))
+    if (!this.#serverIsPrivate && (isPrivateHost(url.hostname) || addresses.some(isPrivateHost)))
       throw new AuthorizationError(
         'UNSAFE_URL',
         `${what} is at the private address of ${shown(url.hostname)}, but the MCP server is public. If both are yours, set "privateAddresses: true"`,
       )
+    return addresses
   }
 
   /** A metadata document. Redirects are followed within the origin. */
@@ -98,16 +123,17 @@ export class OAuthHttp {
     what: string,
     code: Failure = 'DISCOVERY_FAILED',
   ): Promise<Response> {
-    await this.check(url, what)
+    const addresses = await this.check(url, what)
     const { fetch, timeout, signal } = this.#options
     const late = AbortSignal.timeout(timeout)
     try {
-      const response = await fetch(url.href, {
+      const request: RequestInit = {
         ...init,
         redirect: 'manual',
         credentials: 'omit',
         signal: signal === undefined ? late : AbortSignal.any([signal, late]),
-      })
+      }
+      const response = await fetch(url.href, request, addresses)
       if (response.type === 'opaqueredirect')
         throw new Error('it redirects, and a browser hides the target')
       const { status, headers } = response
@@ -152,17 +178,8 @@ export function urlOf(text: unknown, what: string): URL {
   throw new AuthorizationError('DISCOVERY_FAILED', `${what} is not a URL: ${shown(text)}`)
 }
 
-async function isPrivate(hostname: string): Promise<boolean> {
-  if (isPrivateHost(hostname)) return true
-  const addresses = await addressesOf(hostname)
-  return addresses.some(isPrivateHost)
-}
-
-/** A public server could add a private address to its name, in order to be allowed to name others. */
-async function isWhollyPrivate(hostname: string): Promise<boolean> {
-  if (isPrivateHost(hostname)) return true
-  const addresses = await addressesOf(hostname)
-  return addresses.length > 0 && addresses.every(isPrivateHost)
+function areAllPrivate(hostname: string, addresses: readonly string[]): boolean {
+  return isPrivateHost(hostname) || (addresses.length > 0 && addresses.every(isPrivateHost))
 }
 
 async function jsonOf(response: Response, url: URL): Promise<Fetched> {

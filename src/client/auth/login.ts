@@ -8,6 +8,7 @@ import {
 import type { Discovered } from './discovery.js'
 import { AuthorizationError, AuthorizationRequiredError, shown } from './errors.js'
 import { type AuthorizationDetails, type HeldTokens, isClientError } from './held-tokens.js'
+import type { LoginLimit } from './login-limit.js'
 import type { OAuthOptions } from './options.js'
 import { clientFor, configuredClient } from './registration.js'
 import type { Authorization, PendingAuthorization } from './store.js'
@@ -20,6 +21,7 @@ export interface LoginRequest {
   readonly needed: readonly string[]
   /** What the server has refused. */
   readonly refused: Authorization | undefined
+  readonly limit: LoginLimit
 }
 
 /** Gets new tokens. Of several processes with one store, one asks the user; the others use its tokens. */
@@ -28,9 +30,9 @@ export async function login(
   options: OAuthOptions,
   request: LoginRequest,
 ): Promise<void> {
-  const { discovered, scopes, needed, refused } = request
+  const { discovered, needed, refused } = request
   if (options.grant !== undefined) {
-    await requestByGrant(held, options, await detailsFor(held, options, discovered, scopes))
+    await requestByGrant(held, options, await detailsFor(held, options, discovered, request.scopes))
     return
   }
   await held.records.exclusively(`login ${held.key}`, async () => {
@@ -41,7 +43,7 @@ export async function login(
       stored.issuer === discovered.metadata.issuer &&
       needed.every((scope) => stored.requested.includes(scope))
     if (usable) held.adopt(stored)
-    else await askUser(held, options, discovered, scopes)
+    else await askUser(held, options, request)
   })
 }
 
@@ -74,14 +76,14 @@ async function detailsFor(
 async function askUser(
   held: HeldTokens,
   options: OAuthOptions,
-  discovered: Discovered,
-  scopes: readonly string[],
+  { discovered, scopes, limit }: LoginRequest,
 ): Promise<void> {
   const { authorize, redirectUri, signal } = options
   if (redirectUri === undefined)
     throw new AuthorizationRequiredError(
       `The server requires authorization at ${shown(discovered.metadata.issuer)}. Set "redirectUri" and "authorize", or "grant"`,
     )
+  if (authorize !== undefined) limit.begin()
   const { url, pending } = await begin(held, options, discovered, scopes)
   if (authorize === undefined) {
     await held.records.savePending(pending)

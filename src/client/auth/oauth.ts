@@ -1,3 +1,4 @@
+import { Secrets } from '../../auth/secrets.js'
 import type { Authorizer } from '../../transports/http/client/authorizer.js'
 import { callbackOf } from './authorization-code.js'
 import { type ParsedChallenge, parseChallenge } from './challenge.js'
@@ -6,6 +7,7 @@ import { AuthorizationError, shown } from './errors.js'
 import { HeldTokens, isDue, isExpired, isTemporary } from './held-tokens.js'
 import { checkUrl } from './http.js'
 import { begin, finish, login, requestByGrant } from './login.js'
+import { LoginLimit } from './login-limit.js'
 import { type OAuthOptions, checkOptions } from './options.js'
 import { initialScopes, union } from './scopes.js'
 import { SingleFlight } from './single-flight.js'
@@ -32,10 +34,17 @@ class OAuthAuthorizer implements OAuth {
   readonly #options: OAuthOptions
   readonly #records: Records
   readonly #flight = new SingleFlight<void>()
-  #held: HeldTokens | undefined
+  readonly #limit = new LoginLimit()
+  /** What no error may repeat. */
+  readonly #secrets = new Secrets()
+  /** By the name of the server in the store. */
+  readonly #servers = new Map<string, HeldTokens>()
+  /** The server whose requests are authorized. */
+  #bound: HeldTokens | undefined
 
   constructor(options: OAuthOptions) {
     this.#options = options
+    this.#secrets.hide(options.client?.secret)
     this.#records = new Records(options.store ?? memoryTokenStore())
   }
 
@@ -45,7 +54,9 @@ class OAuthAuthorizer implements OAuth {
   }: Parameters<Authorizer['headers']>[0]): Promise<Record<string, string>> {
     const held = this.#tokensFor(url)
     await held.load()
-    if (held.current !== undefined && isDue(held.current)) await this.#renew(held, held.current)
+    const before = held.current
+    if (before !== undefined && isDue(before))
+      await this.#withoutSecrets(() => this.#renew(held, before))
     const { current } = held
     if (current === undefined) return {}
     checkUrl(url, 'The MCP server')
@@ -55,10 +66,18 @@ class OAuthAuthorizer implements OAuth {
   }
 
   async challenged(
-    { status, url, header, nonce, sent }: Parameters<Authorizer['challenged']>[0],
+    asked: Parameters<Authorizer['challenged']>[0],
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    return await this.#withoutSecrets(() => this.#challenged(asked, signal))
+  }
+
+  async #challenged(
+    { status, url, header, nonce, sent, background, peer }: Parameters<Authorizer['challenged']>[0],
     signal: AbortSignal,
   ): Promise<boolean> {
     const held = this.#tokensFor(url)
+    held.http.connectedTo(peer)
     await held.load()
     const challenge = parseChallenge(header)
     const { current } = held
@@ -70,13 +89,19 @@ class OAuthAuthorizer implements OAuth {
     if (status !== 401 && challenge.error !== 'insufficient_scope') return false
     // Another request has got a new token in the meantime.
     if (current !== undefined && !isToken(sent, current)) return true
+    if (background && this.#options.grant === undefined)
+      return status === 401 && (await this.#refreshed(held, current, signal))
     const authorize = status === 401 ? this.#authorizeAgain : this.#stepUp
     await this.#flight.run(() => authorize.call(this, held, challenge, current), signal)
     return true
   }
 
   async begin(server: string | URL): Promise<string> {
-    const held = this.#tokensFor(new URL(server))
+    return await this.#withoutSecrets(() => this.#begin(new URL(server)))
+  }
+
+  async #begin(server: URL): Promise<string> {
+    const held = this.#heldFor(server)
     await held.load()
     const discovered = await this.#discover(held, parseChallenge(undefined))
     await this.#checkIssuer(held, discovered)
@@ -94,25 +119,67 @@ class OAuthAuthorizer implements OAuth {
         'AUTHORIZATION_FAILED',
         'No pending authorization matches this callback: its "state" is unknown or was already used. Begin again',
       )
-    await finish(this.#tokensFor(new URL(pending.server)), pending, url)
+    // The requests may be those of another server of the same origin.
+    const held = this.#heldFor(new URL(pending.server))
+    await this.#withoutSecrets(() => finish(held, pending, url))
   }
 
   async logout(server: string | URL): Promise<void> {
-    const held = this.#tokensFor(new URL(server))
-    const authorization = await held.forget()
-    if (authorization !== undefined)
-      await revoke(await held.tokenContext(authorization), authorization)
+    const held = this.#heldFor(new URL(server))
+    await this.#withoutSecrets(async () => {
+      const authorization = await held.forget()
+      if (authorization !== undefined)
+        await revoke(await held.tokenContext(authorization), authorization)
+    })
+  }
+
+  /** The tokens for a request: those of the first server, as a redirect leads to another URL of its origin. */
+  #tokensFor(url: URL): HeldTokens {
+    this.#bound ??= this.#heldFor(url)
+    this.#checkOrigin(url)
+    return this.#bound
+  }
+
+  #heldFor(server: URL): HeldTokens {
+    this.#checkOrigin(server)
+    const held = new HeldTokens(server, this.#records, this.#options, this.#secrets)
+    const known = this.#servers.get(held.key) ?? held
+    this.#servers.set(held.key, known)
+    return known
   }
 
   /** An authorizer is for one server: its tokens never go to another origin. */
-  #tokensFor(url: URL): HeldTokens {
-    this.#held ??= new HeldTokens(url, this.#records, this.#options)
-    const { origin } = this.#held.server
-    if (url.origin === origin) return this.#held
+  #checkOrigin(url: URL): void {
+    const origin = this.#bound?.server.origin ?? url.origin
+    if (url.origin === origin) return
     throw new AuthorizationError(
       'UNSAFE_URL',
       `This authorizer is for ${origin}; ${url.origin} needs another one`,
     )
+  }
+
+  /** A server may repeat a token in what an error shows. */
+  async #withoutSecrets<Result>(run: () => Promise<Result>): Promise<Result> {
+    try {
+      return await run()
+    } catch (error) {
+      this.#secrets.redactError(error)
+      throw error
+    }
+  }
+
+  /** Whether there is another token now. Nobody waits for the request, so the user is not asked. */
+  async #refreshed(
+    held: HeldTokens,
+    refused: Authorization | undefined,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const isRefreshable = refused?.refreshToken !== undefined && held.newSource === undefined
+    await this.#flight.run(async () => {
+      if (isRefreshable) await held.refresh(refused)
+    }, signal)
+    const { current } = held
+    return current !== undefined && current.accessToken !== refused?.accessToken
   }
 
   /** Before the token expires. */
@@ -145,7 +212,8 @@ class OAuthAuthorizer implements OAuth {
       if (refreshable && (await held.refresh(refused))) return
     }
     const scopes = this.#initialScopes(discovered, challenge)
-    await login(held, this.#options, { discovered, scopes, needed: [], refused })
+    const limit = this.#limit
+    await login(held, this.#options, { discovered, scopes, needed: [], refused, limit })
   }
 
   /** After 403: an authorization with more scopes. */
@@ -164,7 +232,8 @@ class OAuthAuthorizer implements OAuth {
         `The server requires the scopes ${shown(challenge.scopes?.join(' ') ?? '')}, which were already requested; the token has ${shown(refused.granted.join(' '))}`,
         'insufficient_scope',
       )
-    await login(held, this.#options, { discovered, scopes, needed: scopes, refused })
+    const limit = this.#limit
+    await login(held, this.#options, { discovered, scopes, needed: scopes, refused, limit })
   }
 
   async #discover(held: HeldTokens, challenge: ParsedChallenge): Promise<Discovered> {

@@ -26,7 +26,7 @@ export interface OAuthOptions {
   assumePkce?: boolean
   /** Whether a public MCP server may have its authorization server at a private address (default false). */
   privateAddresses?: boolean
-  /** Sends the requests to authorization servers (default: the runtime's `fetch`). */
+  /** Sends the requests to authorization servers (default: Node's HTTP modules, with the proxies of the environment; elsewhere the runtime's `fetch`). */
   fetch?: typeof globalThis.fetch
   /** Milliseconds for each request to an authorization server (default 30 s). */
   timeout?: number

@@ -1,4 +1,5 @@
-// A server on stdio whose only tool is a task that never ends, whatever the client asks for.
+// A server on stdio whose only tool is a task that never ends, whatever the client asks for. With the argument `silent` it
+// cancels the task, and does not respond to the request; with `refuse` that is an error.
 import { createInterface } from 'node:readline'
 
 const send = (message) =>
@@ -29,6 +30,10 @@ const RESULTS = {
 createInterface({ input: process.stdin }).on('line', (line) => {
   const { id, method } = JSON.parse(line)
   if (id === undefined) return
+  if (method === 'tasks/cancel' && process.argv[2] === 'silent')
+    return void (task.status = 'cancelled')
+  if (method === 'tasks/cancel' && process.argv[2] === 'refuse')
+    return send({ id, error: { code: -32603, message: 'not now' } })
   const result = RESULTS[method]
   if (result === undefined) send({ id, error: { code: -32601, message: 'Method not found' } })
   else send({ id, result: { resultType: 'complete', ...result } })

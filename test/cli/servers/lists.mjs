@@ -1,4 +1,5 @@
-// A stateless server whose lists are as the argument says: evil, failing, dying, endless, long, wide or noisy.
+// A stateless server whose lists are as the argument says: full, partial, evil, failing, dying, endless, long, wide or
+// noisy.
 import { createInterface } from 'node:readline'
 
 const kind = process.argv[2]
@@ -13,6 +14,7 @@ const wide = (index) => {
 }
 const down = { error: { code: -32603, message: 'database is down' } }
 let pages = 0
+const described = kind === 'full' || kind === 'partial'
 
 function toolsList() {
   if (kind === 'endless') return page({ tools: [], nextCursor: String(++pages) })
@@ -31,6 +33,10 @@ function outcomeOf(method) {
       return page({
         supportedVersions: ['2026-07-28'],
         capabilities: { tools: {}, resources: {}, prompts: {} },
+        ...(described && {
+          instructions: 'Ask me.',
+          _meta: { 'io.modelcontextprotocol/serverInfo': { name: 'lists', version: '1' } },
+        }),
       })
     case 'tools/list':
       return toolsList()
@@ -40,8 +46,12 @@ function outcomeOf(method) {
       return page({ prompts: [{ name: 'p' }] })
     case 'resources/list':
       if (kind === 'dying') process.exit(7)
+      if (described) return page({ resources: [{ uri: 'a://b', name: 'r' }] })
       return kind === 'failing' ? down : page({ resources: [] })
     case 'resources/templates/list':
+      if (kind === 'partial') return { error: { ...down.error, data: { retry: 5 } } }
+      if (kind === 'full')
+        return page({ resourceTemplates: [{ uriTemplate: 'a://{b}', name: 'a' }] })
       return kind === 'failing' ? down : page({ resourceTemplates: [] })
     default:
       return { error: { code: -32601, message: `Method not found: ${method}` } }

@@ -1,3 +1,4 @@
+import { Secrets } from '../../../auth/secrets.js'
 import { RequestFailedError } from '../../../jsonrpc/errors.js'
 import { untilAborted } from './abort.js'
 import type { HttpResponse, SendRequest } from './http-request.js'
@@ -13,6 +14,10 @@ interface Challenge {
   readonly nonce: string | undefined
   /** The headers that the authorizer gave the request. */
   readonly sent: Readonly<Record<string, string>>
+  /** Whether nobody waits for the request, such as for a stream of notifications: the user must not be asked. */
+  readonly background?: boolean
+  /** The address of the server that has responded, if it is known. */
+  readonly peer?: string | undefined
 }
 
 /** Gets and renews the authorization of requests. */
@@ -29,8 +34,15 @@ export interface Authorizer {
 /** Maximum challenges of one request: a new token, then more scopes. */
 const MAX_CHALLENGES = 3
 
-/** Adds the authorizer's headers; a challenged request is sent again if the authorizer says so. */
-export function withAuthorization(send: SendRequest, authorizer: Authorizer): SendRequest {
+/**
+ * Adds the authorizer's headers; a challenged request is sent again if the authorizer says so. `secrets` learns what was
+ * sent.
+ */
+export function withAuthorization(
+  send: SendRequest,
+  authorizer: Authorizer,
+  secrets = new Secrets(),
+): SendRequest {
   return async (request) => {
     const { method, url, signal } = request
     const ask = async <Answer>(question: () => Promise<Answer>): Promise<Answer> => {
@@ -42,17 +54,19 @@ export function withAuthorization(send: SendRequest, authorizer: Authorizer): Se
     }
     for (let challenges = 0; ; challenges++) {
       const authorization = await ask(() => authorizer.headers({ method, url }))
+      secrets.add(authorization)
       const response = await send({ ...request, headers: { ...request.headers, ...authorization } })
       const { status } = response
       const header = response.header('www-authenticate')
       const challenged = status === 401 || (status === 403 && header !== undefined)
-      if (!challenged || challenges >= MAX_CHALLENGES)
-        return withoutSecrets(response, authorization)
+      if (!challenged || challenges >= MAX_CHALLENGES) return withoutSecrets(response, secrets)
       const nonce = response.header('dpop-nonce')
-      const challenge = { status, url, header, nonce, sent: authorization }
+      const { background = false } = request
+      const { peer } = response
+      const challenge = { status, url, header, nonce, sent: authorization, background, peer }
       try {
         if (!(await ask(() => authorizer.challenged(challenge, signal))))
-          return withoutSecrets(response, authorization)
+          return withoutSecrets(response, secrets)
       } catch (error) {
         response.cancel()
         throw error
@@ -75,19 +89,10 @@ function unauthorized(error: unknown): RequestFailedError {
 
 /** Maximum bytes of an error body that are read: more than the transport uses. */
 const MAX_ERROR_BODY = 128 * 1024
-/** Minimum characters of a secret; shorter text occurs by chance. */
-const MIN_SECRET = 8
 
 /** A server may repeat a token in its error, whose text ends up in an error of ours. */
-function withoutSecrets(
-  response: HttpResponse,
-  authorization: Readonly<Record<string, string>>,
-): HttpResponse {
+function withoutSecrets(response: HttpResponse, secrets: Secrets): HttpResponse {
   if (response.status < 400) return response
-  const secrets = Object.values(authorization)
-    .map((value) => value.slice(value.lastIndexOf(' ') + 1))
-    .filter(({ length }) => length >= MIN_SECRET)
-  if (secrets.length === 0) return response
   return {
     status: response.status,
     header: (name) => response.header(name),
@@ -98,7 +103,7 @@ function withoutSecrets(
 
 async function* replaced(
   body: AsyncIterable<Uint8Array>,
-  secrets: readonly string[],
+  secrets: Secrets,
 ): AsyncGenerator<Uint8Array> {
   const decoder = new TextDecoder()
   let text = ''
@@ -108,6 +113,5 @@ async function* replaced(
     length += chunk.length
     if (length > MAX_ERROR_BODY) break
   }
-  for (const secret of secrets) text = text.replaceAll(secret, '[token]')
-  yield new TextEncoder().encode(text)
+  yield new TextEncoder().encode(secrets.redactJson(text))
 }

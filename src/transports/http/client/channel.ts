@@ -1,3 +1,4 @@
+import { Secrets } from '../../../auth/secrets.js'
 import type { Channel, ConnectionFacts, Receiver } from '../../../jsonrpc/channel.js'
 import { RequestFailedError } from '../../../jsonrpc/errors.js'
 import type { LogEntry } from '../../../jsonrpc/log-entry.js'
@@ -34,10 +35,14 @@ export interface HttpClientChannelOptions {
   url: URL
   /** Sends one HTTP request, with redirects and authorization. */
   send: SendRequest
+  /** Closes the connections of `send`. */
+  disconnect?: () => void
   /** Headers of every request. */
   headers: Readonly<Record<string, string>>
   /** Maximum bytes of a received message. */
   maxMessage: number
+  /** What no error and no report may repeat. */
+  secrets?: Secrets
   /** The parameter of a method that `Mcp-Name` repeats. */
   nameParam(method: string): string | undefined
   report(report: LogEntry): void
@@ -45,6 +50,7 @@ export interface HttpClientChannelOptions {
 
 /** Milliseconds for what is still to be sent or received at the end: of a request, of a session. */
 const CLOSE_TIMEOUT = 2000
+const LISTEN = 'subscriptions/listen'
 
 /**
  * The client side of Streamable HTTP, for every revision: each message is a POST. With a handshake there may be a
@@ -57,6 +63,7 @@ export class HttpClientChannel implements Channel {
   /** Called when the server has ended the session and no request was refused because of it. */
   onExpired: (() => void) | undefined
   readonly #options: HttpClientChannelOptions
+  readonly secrets: Secrets
   readonly #pending = new Map<Id, PendingRequest>()
   readonly #streams: EventStreams
   readonly #posts: PostQueue
@@ -70,11 +77,14 @@ export class HttpClientChannel implements Channel {
   #version: string | undefined
   /** Ends the GET stream. */
   #listening: AbortController | undefined
+  /** Whether the server has accepted to send notifications: the next such request may be one that nobody waits for. */
+  #hasListened = false
   #closed = false
 
   constructor(options: HttpClientChannelOptions) {
     this.#options = options
-    const report = (entry: LogEntry) => options.report(entry)
+    this.secrets = options.secrets ?? new Secrets()
+    const report = (entry: LogEntry) => this.#report(entry)
     this.#posts = new PostQueue((post, signal) => this.#post(post, signal), report)
     this.#streams = new EventStreams({
       maxMessage: options.maxMessage,
@@ -91,6 +101,10 @@ export class HttpClientChannel implements Channel {
 
   receive(receiver: Receiver): void {
     this.#receiver = receiver
+  }
+
+  #report(entry: LogEntry): void {
+    this.#options.report(this.secrets.redactEntry(entry))
   }
 
   diagnose(): string {
@@ -131,6 +145,7 @@ export class HttpClientChannel implements Channel {
     this.#gate.open()
     await this.#posts.close()
     await this.#endSession()
+    this.#options.disconnect?.()
   }
 
   /** The client has not accepted what the server responded to `initialize`: the next request needs another handshake. */
@@ -180,7 +195,9 @@ export class HttpClientChannel implements Channel {
         frame,
         controller.signal,
         () => (pending.sent = true),
+        request.method === LISTEN && this.#hasListened,
       )
+      if (request.method === LISTEN && response.status === 200) this.#hasListened = true
       await this.#receiveResponse(response, pending)
     } catch (error) {
       this.#fail(pending, toRequestFailed(error, pending.sent))
@@ -193,6 +210,7 @@ export class HttpClientChannel implements Channel {
   #fail(pending: PendingRequest, error: Error): void {
     if (!pending.settle()) return
     if (pending.request.method === 'initialize') this.#endHandshake()
+    this.secrets.redactError(error)
     if (!this.#closed) this.#receiver?.failed?.(pending.id, error)
   }
 
@@ -213,7 +231,7 @@ export class HttpClientChannel implements Channel {
       const refused = await this.#streams.listen(this.#listening.signal)
       if (refused === 'not found' && session !== undefined) this.#expire(session)
       else if (refused !== undefined)
-        this.#options.report({
+        this.#report({
           level: 'warning',
           message:
             'The server refused to open its GET stream again: its notifications are no longer received',
@@ -240,7 +258,7 @@ export class HttpClientChannel implements Channel {
       if (response.status >= 300) this.#refusedOther(response.status, message, session)
     } catch (error) {
       if (!this.#closed)
-        this.#options.report({ level: 'warning', message: 'A message could not be sent', error })
+        this.#report({ level: 'warning', message: 'A message could not be sent', error })
     }
     cancelled?.controller.abort()
   }
@@ -256,7 +274,7 @@ export class HttpClientChannel implements Channel {
     message: SentMessage | undefined,
     session: string | undefined,
   ): void {
-    this.#options.report({
+    this.#report({
       level: 'warning',
       message: `The server refused a message with HTTP ${status}`,
     })
@@ -271,6 +289,7 @@ export class HttpClientChannel implements Channel {
     body: string | undefined,
     signal: AbortSignal,
     onSend?: () => void,
+    background = onSend === undefined,
   ): Promise<HttpResponse> {
     const { url, send, headers: common } = this.#options
     const headers: Record<string, string> = { ...common, ...own, ...versionHeader(this.#version) }
@@ -281,6 +300,7 @@ export class HttpClientChannel implements Channel {
       url,
       headers,
       signal,
+      background,
       ...(body === undefined ? {} : { body }),
       ...(onSend === undefined ? {} : { onSend }),
     })
@@ -322,10 +342,12 @@ export class HttpClientChannel implements Channel {
       return
     }
     if (message.kind === 'request' && isStateless(this.#version))
-      return this.#options.report({
+      return this.#report({
         level: 'warning',
         message: 'A request of the server was ignored: its protocol revision has none over HTTP',
       })
+    if (message.kind === 'response' && 'error' in message.outcome)
+      this.secrets.redactError(message.outcome.error)
     if ('id' in message && message.id !== undefined && isResponse(message))
       this.#settle(this.#pending.get(message.id), message, own)
     this.#receiver?.frame(text, undefined, message)

@@ -8,6 +8,10 @@ interface OutgoingHttpRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
   readonly signal: AbortSignal
+  /** Whether nobody waits for the request: it must not lead to a question to the user. */
+  readonly background?: boolean
+  /** The addresses of the host that may be connected to (default: all that it has). */
+  readonly addresses?: readonly string[]
   /** Called when the server may have received something of the request; a failure before that means it was not sent. */
   readonly onSend?: () => void
 }
@@ -18,6 +22,8 @@ export interface HttpResponse {
   header(name: string): string | undefined
   /** Names and values in turn, as they were sent; undefined if the runtime does not have them. */
   readonly rawHeaders?: readonly string[]
+  /** The address of the server; undefined behind a proxy, or if the runtime does not say. */
+  readonly peer?: string | undefined
   /** The decoded body, in chunks. It must be read to its end or cancelled. */
   readonly body: AsyncIterable<Uint8Array>
   /** Discards the rest of the body, and closes the connection if necessary. */

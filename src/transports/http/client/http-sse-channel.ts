@@ -1,3 +1,4 @@
+import { Secrets } from '../../../auth/secrets.js'
 import type { Channel, ConnectionFacts, Receiver } from '../../../jsonrpc/channel.js'
 import { RequestFailedError } from '../../../jsonrpc/errors.js'
 import type { LogEntry } from '../../../jsonrpc/log-entry.js'
@@ -21,9 +22,13 @@ export interface HttpSseOptions {
   /** The SSE endpoint. */
   url: URL
   send: SendRequest
+  /** Closes the connections of `send`. */
+  disconnect?: () => void
   headers: Readonly<Record<string, string>>
   /** Maximum bytes of a received message. */
   maxMessage: number
+  /** What no error and no report may repeat. */
+  secrets?: Secrets
   report(report: LogEntry): void
 }
 
@@ -38,6 +43,7 @@ const MAX_ENDPOINT = 8192
 export class HttpSseChannel implements Channel {
   readonly http = true
   readonly #options: HttpSseOptions
+  readonly secrets: Secrets
   readonly #stream = new AbortController()
   readonly #pending = new Map<Id, PendingRequest>()
   readonly #posts: PostQueue
@@ -51,9 +57,10 @@ export class HttpSseChannel implements Channel {
 
   constructor(options: HttpSseOptions) {
     this.#options = options
+    this.secrets = options.secrets ?? new Secrets()
     this.#posts = new PostQueue(
       (post, signal) => this.#sendOther(post, signal),
-      (entry) => options.report(entry),
+      (entry) => this.#report(entry),
     )
     this.#endpoint = new Promise((resolve, reject) => {
       this.#found = resolve
@@ -70,6 +77,10 @@ export class HttpSseChannel implements Channel {
   receive(receiver: Receiver): void {
     this.#receiver = receiver
     void this.#listen()
+  }
+
+  #report(entry: LogEntry): void {
+    this.#options.report(this.secrets.redactEntry(entry))
   }
 
   diagnose(): string {
@@ -103,6 +114,7 @@ export class HttpSseChannel implements Channel {
     this.#stream.abort()
     for (const { controller } of this.#pending.values()) controller.abort()
     this.#lost(new Error('The channel is closed'))
+    this.#options.disconnect?.()
   }
 
   async #listen(): Promise<void> {
@@ -128,6 +140,7 @@ export class HttpSseChannel implements Channel {
     } catch (thrown) {
       error = toRequestFailed(thrown, true)
     }
+    this.secrets.redactError(error)
     this.#lost(error)
     if (!this.#closed) this.#receiver?.closed(error)
   }
@@ -139,6 +152,7 @@ export class HttpSseChannel implements Channel {
       const initialize = this.#pending.get(message.id)?.request.method === 'initialize'
       if (initialize) this.#version = agreedVersion(message)
       this.#pending.delete(message.id)
+      if ('error' in message.outcome) this.secrets.redactError(message.outcome.error)
     }
     this.#receiver?.frame(text, undefined, message)
   }
@@ -150,8 +164,10 @@ export class HttpSseChannel implements Channel {
       await this.#post(frame, pending.controller.signal, () => (pending.sent = true))
     } catch (error) {
       // The response may have been received already, on the stream.
-      if (this.#pending.delete(request.id) && !this.#closed)
-        this.#receiver?.failed?.(request.id, toRequestFailed(error, pending.sent))
+      if (!this.#pending.delete(request.id) || this.#closed) return
+      const failure = toRequestFailed(error, pending.sent)
+      this.secrets.redactError(failure)
+      this.#receiver?.failed?.(request.id, failure)
     }
   }
 
@@ -160,7 +176,7 @@ export class HttpSseChannel implements Channel {
       await this.#post(frame, signal)
     } catch (error) {
       if (!this.#closed)
-        this.#options.report({ level: 'warning', message: 'A message could not be sent', error })
+        this.#report({ level: 'warning', message: 'A message could not be sent', error })
     }
   }
 
@@ -176,6 +192,7 @@ export class HttpSseChannel implements Channel {
       },
       body: frame,
       signal,
+      background: onSend === undefined,
       ...(onSend === undefined ? {} : { onSend }),
     })
     const { status } = response

@@ -1,5 +1,5 @@
 import type { Agent, IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
+import type { LookupFunction, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { onAbort } from '../../../jsonrpc/on-abort.js'
 import { type HttpResponse, type SendRequest, UnexpectedResponseError } from './http-request.js'
@@ -23,15 +23,20 @@ const TCP_KEEP_ALIVE = 30_000
 const MAX_IDLE = 4000
 
 const AGENT_OPTIONS = {
-  keepAlive: true,
   keepAliveInitialDelay: TCP_KEEP_ALIVE,
   noDelay: true,
 } as const
 
-/** Sends requests by Node's HTTP modules, through the proxies of `env`. */
+export interface NodeRequestOptions {
+  /** Whether connections are used for more than one request (default true). */
+  readonly keepAlive?: boolean
+}
+
+/** Sends requests by Node's HTTP modules, through the proxies of `env`. `close` closes its connections. */
 export function nodeRequest(
   env: Readonly<Record<string, string | undefined>> = process.env,
-): SendRequest {
+  { keepAlive = true }: NodeRequestOptions = {},
+): SendRequest & { close(): void } {
   const http = process.getBuiltinModule('node:http')
   const https = process.getBuiltinModule('node:https')
   const agents = new Map<string, Agent>()
@@ -40,7 +45,8 @@ export function nodeRequest(
     const key = `${secure} ${proxy?.url.href ?? ''}`
     let agent = agents.get(key)
     if (agent === undefined) {
-      agent = secure ? new https.Agent(AGENT_OPTIONS) : new http.Agent(AGENT_OPTIONS)
+      const agentOptions = { ...AGENT_OPTIONS, keepAlive }
+      agent = secure ? new https.Agent(agentOptions) : new http.Agent(agentOptions)
       if (secure && proxy !== undefined) tunnel(agent, proxy)
       agent.on('free', (socket: Duplex) => idleSince.set(socket, performance.now()))
       agents.set(key, agent)
@@ -52,7 +58,7 @@ export function nodeRequest(
         if ((idleSince.get(socket) ?? oldest) < oldest) socket.destroy()
     return agent
   }
-  return ({ method, url, headers, body, signal, onSend }) =>
+  const send: SendRequest = ({ method, url, headers, body, signal, addresses, onSend }) =>
     new Promise<HttpResponse>((resolve, reject) => {
       const secure = url.protocol === 'https:'
       const proxy = proxyOf(url, env)
@@ -60,10 +66,11 @@ export function nodeRequest(
       const all: Record<string, string> = { 'accept-encoding': 'gzip, deflate, br', ...headers }
       if (body !== undefined) all['content-length'] = String(Buffer.byteLength(body))
       const options: TunnelledRequestOptions = { agent, method, headers: all, aborting: signal }
+      if (addresses !== undefined) options.lookup = lookupIn(addresses)
       let response: IncomingMessage | undefined
       const respond = (message: IncomingMessage) => {
         response = message
-        resolve(responseOf(message))
+        resolve(responseOf(message, proxy === undefined))
       }
       const request =
         proxy !== undefined && !secure
@@ -100,9 +107,25 @@ export function nodeRequest(
       if (signal.aborted) abort()
       else request.end(body)
     })
+  const close = () => {
+    for (const agent of agents.values()) agent.destroy()
+  }
+  return Object.assign(send, { close })
 }
 
-function responseOf(message: IncomingMessage): HttpResponse {
+/** Finds these addresses whatever the host is. Node looks up the host only if it is a name. */
+function lookupIn(addresses: readonly string[]): LookupFunction {
+  const { isIP } = process.getBuiltinModule('node:net')
+  const found = addresses.map((address) => ({ address, family: isIP(address) }))
+  return (host, { all }, done) => {
+    const [first] = found
+    if (first === undefined) return done(new Error(`${host} has no address`), '', 0)
+    if (all === true) done(null, found)
+    else done(null, first.address, first.family)
+  }
+}
+
+function responseOf(message: IncomingMessage, isDirect: boolean): HttpResponse {
   // The reader of the body gets the error; without a reader it must not be unhandled.
   message.on('error', () => {})
   return {
@@ -112,6 +135,7 @@ function responseOf(message: IncomingMessage): HttpResponse {
       return Array.isArray(value) ? value.join(', ') : value
     },
     rawHeaders: message.rawHeaders,
+    peer: isDirect ? message.socket.remoteAddress : undefined,
     body: decoded(message),
     // A connection whose response is complete can be used again.
     cancel: () => void (message.complete ? message.resume() : message.destroy()),

@@ -24,7 +24,9 @@ const LINGER = 2000
 export class PostQueue {
   readonly #send: (post: Post, signal: AbortSignal) => Promise<void>
   readonly #report: (entry: LogEntry) => void
-  readonly #waiting: Post[] = []
+  #waiting: Post[] = []
+  /** What is not a response, while the queue is paused. */
+  #held: Post[] = []
   readonly #running = new Set<AbortController>()
   /** Characters of the frames that wait or are sent; each is at most two bytes in memory. */
   #length = 0
@@ -47,20 +49,24 @@ export class PostQueue {
         level: 'warning',
         message: `A message was dropped: the server has not accepted the last ${2 * this.#length} bytes`,
       })
-    // The server waits for a response; it may be part of the handshake (`ping`).
-    if (this.#paused && post.message?.kind === 'response') return void this.sendNow(post)
     this.#length += post.frame.length
-    this.#waiting.push(post)
+    // The server waits for a response; it may be part of the handshake (`ping`).
+    const isHeld = this.#paused && post.message?.kind !== 'response'
+    ;(isHeld ? this.#held : this.#waiting).push(post)
     this.#next()
   }
 
-  /** Holds notifications back. */
+  /** Holds back what waits, and then all but responses. */
   pause(): void {
     this.#paused = true
+    this.#held = [...this.#held, ...this.#waiting]
+    this.#waiting = []
   }
 
   resume(): void {
     this.#paused = false
+    this.#waiting = [...this.#waiting, ...this.#held]
+    this.#held = []
     this.#next()
   }
 
@@ -83,16 +89,20 @@ export class PostQueue {
   }
 
   #abort(): void {
-    for (const { frame } of this.#waiting.splice(0)) this.#length -= frame.length
+    for (const { frame } of [...this.#waiting, ...this.#held]) this.#length -= frame.length
+    this.#waiting = []
+    this.#held = []
     for (const controller of this.#running) controller.abort()
   }
 
+  /** Never while nothing is being sent: only the end of a message makes room. */
   #isFull(): boolean {
-    return this.#waiting.length > MAX_WAITING || 2 * this.#length > MAX_WAITING_BYTES
+    const isLong = 2 * this.#length > MAX_WAITING_BYTES && this.#running.size > 0
+    return this.#waiting.length > MAX_WAITING || isLong
   }
 
   #next(): void {
-    while (!this.#paused && this.#running.size < MAX_RUNNING) {
+    while (this.#running.size < MAX_RUNNING) {
       const post = this.#waiting.shift()
       if (post === undefined) return
       void this.#run(post)

@@ -1,3 +1,4 @@
+import { Secrets } from '../../../auth/secrets.js'
 import { isNode, parseUrl } from '../../../runtime.js'
 import type { LogEntry } from '../../../jsonrpc/log-entry.js'
 import { ignore } from '../../../jsonrpc/hook.js'
@@ -24,8 +25,10 @@ const OWN_HEADERS = /^(?:accept|content-type|content-length|host|connection|last
 /** Opens channels to the MCP endpoint at a URL. */
 export class HttpTarget {
   readonly #url: URL
-  readonly #send: SendRequest
+  readonly #fetch: typeof globalThis.fetch | undefined
+  readonly #authorizer: Authorizer | undefined
   readonly #headers: Readonly<Record<string, string>>
+  readonly #secrets = new Secrets()
   readonly #maxMessage: number
   readonly #nameParam: (method: string) => string | undefined
 
@@ -36,14 +39,12 @@ export class HttpTarget {
   ) {
     this.#url = checkedUrl(url)
     this.#headers = checkedHeaders(headers)
+    this.#secrets.add(this.#headers)
     if (!(maxMessage > 0)) throw new TypeError('http: "maxMessage" must be a positive number')
     this.#maxMessage = maxMessage
     this.#nameParam = nameParam
-    const send = fetch === undefined ? runtimeRequest() : webRequest(fetch)
-    // Each redirect is authorized as well: a proof of possession is for one URL.
-    this.#send = followRedirects(
-      authorizer === undefined ? send : withAuthorization(send, authorizer),
-    )
+    this.#fetch = fetch
+    this.#authorizer = authorizer
   }
 
   open(report: (entry: LogEntry) => void = ignore): HttpClientChannel {
@@ -55,25 +56,44 @@ export class HttpTarget {
   }
 
   #options(report: (entry: LogEntry) => void) {
+    const authorizer = this.#authorizer
+    const secrets = this.#secrets
+    // Each channel has connections of its own, which end with it.
+    const { send, disconnect } = runtimeRequest(this.#fetch)
     return {
       url: this.#url,
-      send: this.#send,
+      // Each redirect is authorized as well: a proof of possession is for one URL.
+      send: followRedirects(
+        authorizer === undefined ? send : withAuthorization(send, authorizer, secrets),
+      ),
+      disconnect,
       headers: this.#headers,
       maxMessage: this.#maxMessage,
+      secrets,
       report,
     }
   }
 }
 
-/** Node's own modules in Node; elsewhere the web's `fetch`. */
-function runtimeRequest(): SendRequest {
-  if (!isNode()) return webRequest((input, init) => globalThis.fetch(input, init))
-  let loading: Promise<SendRequest> | undefined
-  return async (request) => {
-    loading ??= import('./node-request.js').then(({ nodeRequest }) => nodeRequest())
-    return await (
-      await loading
-    )(request)
+/** Node's own modules in Node; elsewhere the web's `fetch`, which keeps its connections for itself. */
+function runtimeRequest(fetch: typeof globalThis.fetch | undefined): {
+  send: SendRequest
+  disconnect(): void
+} {
+  if (fetch !== undefined || !isNode())
+    return {
+      send: webRequest(fetch ?? ((input, init) => globalThis.fetch(input, init))),
+      disconnect: ignore,
+    }
+  let loading: Promise<SendRequest & { close(): void }> | undefined
+  return {
+    async send(request) {
+      loading ??= import('./node-request.js').then(({ nodeRequest }) => nodeRequest())
+      return await (
+        await loading
+      )(request)
+    },
+    disconnect: () => void loading?.then(({ close }) => close(), ignore),
   }
 }
 

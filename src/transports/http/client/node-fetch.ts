@@ -1,23 +1,29 @@
-import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
-import { proxyOf } from '../transports/http/client/node-proxy.js'
-import { nodeRequest } from '../transports/http/client/node-request.js'
+import { nodeRequest } from './node-request.js'
+
+/** A `fetch` that connects to some addresses of the host only, if they are given. */
+export type AddressedFetch = (
+  input: string | URL | Request,
+  init?: RequestInit,
+  addresses?: readonly string[],
+) => Promise<Response>
 
 /** The headers of a response that OAuth uses. */
 const HEADERS = ['content-type', 'location', 'www-authenticate', 'dpop-nonce'] as const
 
-/** Whether a token for the URL would go to a proxy unencrypted. */
-export function isExposed(url: URL, env: NodeJS.ProcessEnv = process.env): boolean {
-  return url.protocol === 'http:' && proxyOf(url, env) !== undefined
-}
-
 /**
  * A `fetch` for OAuth that uses the proxies of the environment, as the requests of MCP do. Node's own may ignore them.
- * Only https goes through a proxy: OAuth has http on this computer only.
+ * Only https goes through a proxy: OAuth has http on this computer only. Without a proxy, it connects to the given
+ * addresses only, which were checked before.
  */
-export function proxyFetch(env: NodeJS.ProcessEnv = process.env): typeof globalThis.fetch {
-  const [proxied, direct] = [nodeRequest(env), nodeRequest({})]
-  return async (input, init = {}) => {
+export function nodeFetch(
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): AddressedFetch {
+  const { Readable } = process.getBuiltinModule('node:stream')
+  // A connection that is used again would be to an address of an earlier check.
+  const options = { keepAlive: false }
+  const [proxied, direct] = [nodeRequest(env, options), nodeRequest({}, options)]
+  return async (input, init = {}, addresses) => {
     const url = new URL(input instanceof Request ? input.url : input)
     const { body } = init
     const send = url.protocol === 'https:' ? proxied : direct
@@ -26,6 +32,7 @@ export function proxyFetch(env: NodeJS.ProcessEnv = process.env): typeof globalT
       url,
       headers: Object.fromEntries(new Headers(init.headers)),
       signal: init.signal ?? new AbortController().signal,
+      ...(addresses === undefined ? {} : { addresses }),
       // OAuth sends forms and JSON.
       ...(body instanceof URLSearchParams || typeof body === 'string'
         ? { body: body.toString() }
