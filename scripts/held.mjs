@@ -1,6 +1,6 @@
 // Measures for each thing that a peer can make a server keep what is charged for it against a limit, and what it holds in
-// memory. Fails if one holds more than twice of what is charged; an estimate may err on the high side. It takes about a
-// minute.
+// memory. Fails if one holds more than twice of what is charged; an estimate may err on the high side. It takes some
+// minutes.
 //
 //   npm run held [name …]     for example: npm run held session event
 //
@@ -12,9 +12,11 @@ import { fileURLToPath } from 'node:url'
 import { rows as bodies } from './held/bodies.mjs'
 import { rows as calls } from './held/calls.mjs'
 import { rows as events } from './held/events.mjs'
+import { rows as questions } from './held/parked-questions.mjs'
 import { rows as sessions } from './held/sessions.mjs'
+import { rows as tasks } from './held/tasks.mjs'
 
-const ROWS = { ...bodies, ...sessions, ...events, ...calls }
+const ROWS = { ...bodies, ...sessions, ...events, ...calls, ...questions, ...tasks }
 const MAX_RATIO = 2
 
 /** Runs a row in a process of its own. */

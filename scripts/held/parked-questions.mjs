@@ -1,6 +1,4 @@
-// Measures what calls hold that wait for an answer of a client that has gone away, and what is charged for it.
-//
-//   node scripts/held/parked-questions.mjs [COUNT]     8000 by default
+// What calls hold that wait for an answer of a client that has gone away, and what is charged for it.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { request } from 'node:http'
@@ -113,7 +111,7 @@ async function park(url, count) {
   return parked
 }
 
-export async function parkedQuestions(wanted = 8000) {
+async function parkedQuestions(wanted) {
   const fitting = await withServer(BUDGET, (url) => park(url, Infinity))
   return withServer(1024 * BUDGET, async (url, measure) => {
     // What is loaded by the first question does not count.
@@ -122,14 +120,10 @@ export async function parkedQuestions(wanted = 8000) {
     const count = await park(url, wanted)
     const after = await measure()
     const charged = Math.round((count * BUDGET) / fitting) + after.stored - before.stored
-    return { thing: 'parked question', count, charged, held: after.held - before.held }
+    return { count, charged, held: after.held - before.held }
   })
 }
 
+export const rows = { 'parked question': () => parkedQuestions(8000) }
+
 if (process.argv[2] === '--serve') await serve()
-else if (process.argv[1] === script) {
-  const { thing, count, charged, held } = await parkedQuestions(Number(process.argv[2] ?? 8000))
-  const each = (bytes) => `${Math.round(bytes / count)} bytes each`
-  console.log(`${thing}: ${count}, charged ${each(charged)}, held ${each(held)}`)
-  console.log(`ratio ${(held / charged).toFixed(1)}`)
-}

@@ -1,6 +1,4 @@
-// Measures what tasks and their results hold in memory, and what the memory store charges for them.
-//
-//   node scripts/held/tasks.mjs [COUNT]     4000 by default
+// What tasks and their results hold in memory, and what the memory store charges for them.
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -20,7 +18,7 @@ const RUNNING = 256 * 1024 * 1024
 /** What is kept: the tool that makes it, and the arguments of each call. */
 const THINGS = {
   'parked task': { tool: 'ask', args: (n) => ({ text: textOf(n, 6000) }), end: 'input_required' },
-  'small parked task, with the 4096 bytes that it always has': {
+  'small parked task (at least 4096 bytes)': {
     tool: 'ask',
     args: () => ({}),
     end: 'input_required',
@@ -140,7 +138,7 @@ async function measure(thing, wanted) {
   const part = name === 'run' ? RUNNING * ((running - begun) / running) : 0
   const charged = Math.round(after.charged - before.charged + part)
   const held = after.held - before.held
-  console.log(JSON.stringify({ thing, count: count - begun, charged, held }))
+  console.log(JSON.stringify({ count: count - begun, charged, held }))
   process.exit()
 }
 
@@ -150,20 +148,10 @@ async function row(thing, count) {
   return JSON.parse(stdout)
 }
 
-/** What tasks hold that are kept: `{ thing, count, charged, held }` of each. */
-export async function heldTasks(count = 4000) {
-  const rows = []
-  for (const thing of Object.keys(THINGS)) rows.push(await row(thing, count))
-  return rows
-}
-
-export const heldParkedTask = (count = 4000) => row('parked task', count)
-export const heldTaskResult = (count = 4000) => row('task result', count)
+/** The same for `held.mjs`: how many are made, except for those that run, which fill their limit. */
+const COUNT = 2000
+export const rows = Object.fromEntries(
+  Object.keys(THINGS).map((thing) => [thing, () => row(thing, COUNT)]),
+)
 
 if (process.argv[2] === '--measure') await measure(process.argv[3], Number(process.argv[4]))
-else if (process.argv[1] === script)
-  for (const { thing, count, charged, held } of await heldTasks(Number(process.argv[2] ?? 4000))) {
-    const each = (bytes) => `${Math.round(bytes / count)} bytes each`
-    const ratio = (held / charged).toFixed(2)
-    console.log(`${thing}: ${count}, charged ${each(charged)}, held ${each(held)}, ratio ${ratio}`)
-  }
