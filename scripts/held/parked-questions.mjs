@@ -111,7 +111,7 @@ async function park(url, count) {
   return parked
 }
 
-async function parkedQuestions(wanted) {
+export async function parkedQuestions(wanted) {
   const fitting = await withServer(BUDGET, (url) => park(url, Infinity))
   return withServer(1024 * BUDGET, async (url, measure) => {
     // What is loaded by the first question does not count.

@@ -108,7 +108,7 @@ export function headerProblem(first: CaptureRecord | undefined): string | undefi
 const NEWLINE = 0x0a
 /** Maximum bytes of a record. Writers read at most a few hundred kilobytes at once. */
 const MAX_RECORD = 32 * 1024 * 1024
-/** Bytes of a chunk: a larger one is read as several, so that its rows are never all in memory. */
+/** Bytes of a chunk that is analyzed at once. */
 const MAX_CHUNK = 64 * 1024
 
 /**
@@ -164,14 +164,13 @@ export class CaptureReader {
   ): void {
     const start = this.#position
     this.#position += this.#lineSize + 1
-    if (record === undefined) return
-    for (const piece of piecesOf(record)) visit(piece, start, this.#position)
+    if (record !== undefined) visit(record, start, this.#position)
   }
 
   /** The end of the file: what follows the last newline is a record only if it is complete. */
   end(): CaptureRecord[] {
     const record = this.#take()
-    return record === undefined ? [] : [...piecesOf(record)]
+    return record === undefined ? [] : [record]
   }
 
   #add(bytes: Uint8Array): void {
@@ -204,8 +203,8 @@ export class CaptureReader {
   }
 }
 
-/** A record, or the parts of a large chunk. */
-function* piecesOf(record: CaptureRecord): Generator<CaptureRecord> {
+/** A record, or the parts of a large chunk, so that its rows are never all in memory. */
+export function* piecesOf(record: CaptureRecord): Generator<CaptureRecord> {
   const isSmall =
     record.type !== 'chunk' || (record.text ?? record.base64 ?? '').length <= MAX_CHUNK
   if (isSmall) return yield record

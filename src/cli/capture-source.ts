@@ -4,6 +4,7 @@ import {
   CaptureReader,
   type CaptureRecord,
   headerProblem,
+  piecesOf,
 } from '../capture/format.js'
 import { UsageError } from './options.js'
 import { fileProblem } from './print.js'
@@ -30,7 +31,7 @@ export class CaptureSource {
     return this.#reader.unreadable
   }
 
-  /** The records of the file; undefined whenever its end is reached, since more may follow. */
+  /** The records of the file, with large chunks in parts; undefined whenever its end is reached, since more may follow. */
   *records(): Generator<CaptureRecord | undefined> {
     const descriptor = this.#open()
     try {
@@ -39,7 +40,7 @@ export class CaptureSource {
         const size = readSync(descriptor, buffer)
         for (const record of this.#reader.push(buffer.subarray(0, size))) {
           this.#check(record)
-          yield record
+          yield* piecesOf(record)
         }
         if (size === 0) yield undefined
       }
@@ -52,7 +53,7 @@ export class CaptureSource {
   end(): CaptureRecord[] {
     const records = this.#reader.end()
     this.#check(records[0])
-    return records
+    return records.flatMap((record) => [...piecesOf(record)])
   }
 
   #open(): number {

@@ -8,6 +8,7 @@ import {
   chunkRecord,
   encodeRecord,
   headerProblem,
+  piecesOf,
 } from '../../src/capture/format.js'
 
 const HEADER = captureHeader(new Date(0), 'test')
@@ -43,7 +44,7 @@ describe('a capture', () => {
     ] as const) {
       const chunk = chunkRecord('out', 7, 5, content)
       const record = exchange === undefined ? chunk : { ...chunk, exchange }
-      const parts = new CaptureReader().push(Buffer.from(encodeRecord(record)))
+      const parts = [...piecesOf(record)]
       let offset = 5
       const contents = parts.map((part) => {
         if (part.type !== 'chunk') throw new Error(`it is a record of type ${part.type}`)

@@ -6,6 +6,7 @@ import {
   type ChunkRecord,
   type Direction,
   headerProblem,
+  piecesOf,
 } from '../../capture/format.js'
 import type { Operation } from '../../capture/operations.js'
 import type { SchemaCheck } from '../../capture/schema-check.js'
@@ -117,7 +118,8 @@ export class CaptureIndex {
     this.#check(record)
     this.#lastRecord = place
     if (record.type === 'chunk') this.#chunk(record, place.start)
-    for (const row of this.#analysis.add(record)) this.#row(row, place)
+    for (const piece of piecesOf(record))
+      for (const row of this.#analysis.add(piece)) this.#row(row, place)
   }
 
   #chunk({ dir, exchange, offset }: ChunkRecord, record: number): void {
