@@ -1,7 +1,7 @@
 // Measures the CPU time of validations by schemas and values that are made at random, hostile shapes included, and
 // prints the worst: in all, and relative to JSON.parse of both texts.
 //
-//   node scripts/validation-cost.mjs [SECONDS] [SEED] [SOURCES]     60 seconds of src by default
+//   node scripts/validation-cost.mjs [SECONDS] [SEED] [SOURCES]     60 seconds, src by default
 import { randomInt } from 'node:crypto'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -48,7 +48,7 @@ const upTo = (count) => Math.floor(random() * count)
 const one = (choices) => choices[upTo(choices.length)]
 /** A number of any magnitude below `most`. */
 const size = (most) => Math.ceil(most ** random())
-const list = (count, item) => Array.from({ length: count }, (_, index) => item(index))
+const list = (count, item) => Array.from({ length: Math.ceil(count) }, (_, index) => item(index))
 const table = (count, item, name = (index) => `p${index}`) =>
   Object.fromEntries(list(count, (index) => [name(index), item(index)]))
 
@@ -175,30 +175,29 @@ function makeSchema(used) {
   return schema
 }
 
+/** Each makes a value whose JSON has about `n` characters. */
 const VALUES = {
-  numbers: (n) => list(n, () => 1),
-  different: (n) => list(n, (index) => index),
-  texts: (n) => list(n, () => 'a'),
-  objects: (n) => list(n, () => ({})),
-  members: (n) => list(n, (index) => ({ p0: index })),
-  arrays: (n) => list(n, () => []),
-  wide: (n) => list(n, () => table(9, (index) => index)),
-  object: (n) => table(n, (index) => index),
-  text: (n) => one(['a', 'p', 'ab', '😀']).repeat(n),
-  long: (n) => list(9, () => 'a'.repeat(n / 9)),
+  numbers: (n) => list(n / 2, () => 1),
+  different: (n) => list(n / 7, (index) => index),
+  texts: (n) => list(n / 4, () => 'a'),
+  objects: (n) => list(n / 3, () => ({})),
+  members: (n) => list(n / 14, (index) => ({ p0: index })),
+  arrays: (n) => list(n / 3, () => []),
+  wide: (n) => list(n / 70, () => table(9, (index) => index)),
+  object: (n) => table(n / 14, (index) => index),
+  text: (n) => one(['a', 'p', 'ab', '😀']).repeat(n / 2),
+  long: (n) => list(9, () => 'a'.repeat(n / 10)),
   names: (n) => ({ ['p'.repeat(n)]: 1 }),
-  deep: (n) => list(Math.min(n, 1500), () => 0).reduce((p0) => one([{ p0 }, [p0]]), 1),
-  extremes: (n) => list(n, () => one([1e308, 5e-324, 1e21, 0.1])),
-  mixed: (n, value) => list(9, value),
-  nested: (n, value) => ({ p0: value(), p1: value(), p2: 1 }),
+  deep: (n) => list(Math.min(n / 8, 1500), () => 0).reduce((p0) => one([{ p0 }, [p0]]), 1),
+  extremes: (n) => list(n / 6, () => one([1e308, 5e-324, 1e21, 0.1])),
+  mixed: (n, value) => list(9, () => value(n / 9)),
+  nested: (n, value) => ({ p0: value(n / 2), p1: value(n / 2), p2: 1 }),
 }
 
-function makeValue(used, depth = 2) {
+function makeValue(used, length = random() < 0.3 ? 0.9 * MAX_TEXT : size(MAX_TEXT), depth = 2) {
   const name = one(Object.keys(VALUES))
   used.add(`=${name}`)
-  const count = random() < 0.3 ? MAX_TEXT / 10 : size(MAX_TEXT / 2)
-  const made = VALUES[name](count, () => (depth === 0 ? 1 : makeValue(used, depth - 1)))
-  return lengthOf(made) > 3 * MAX_TEXT ? 1 : made
+  return VALUES[name](length, (part) => (depth === 0 ? 1 : makeValue(used, part, depth - 1)))
 }
 
 /** The CPU time of a function in milliseconds. */
@@ -211,17 +210,17 @@ function cpu(run) {
 
 const checker = await loadValidator()
 const found = []
-const counts = { schemas: 0, refused: 0, values: 0, valid: 0, givenUp: 0 }
+const counts = { schemas: 0, refused: 0, values: 0, valid: 0, invalid: 0, givenUp: 0, thrown: 0 }
 const end = Date.now() + seconds * 1000
 while (Date.now() < end) {
   const used = new Set()
-  const text = textOf(makeSchema(used))
+  const made = makeSchema(used)
+  const text = lengthOf(made) > 2 * MAX_TEXT ? undefined : textOf(made)
   if (text !== undefined) measure(text, used)
 }
 
 /** The JSON of what was made; undefined if it is too long. */
 function textOf(made) {
-  if (lengthOf(made) > 3 * MAX_TEXT) return undefined
   const text = JSON.stringify(made)
   return text.length > MAX_TEXT ? undefined : text
 }
@@ -235,8 +234,8 @@ function measure(schemaText, used) {
     try {
       ;({ check } = checker(schema, 'output'))
     } catch (error) {
-      if (!(error instanceof TypeError)) throw error
       counts.refused++
+      if (!(error instanceof TypeError)) counts.thrown++
     }
   })
   counts.schemas++
@@ -252,12 +251,18 @@ function measure(schemaText, used) {
     let value
     let issues
     const parse = parseSchema + cpu(() => (value = JSON.parse(text)))
-    const checking = cpu(() => ({ issues } = check(value)))
+    let outcome
+    const checking = cpu(() => {
+      try {
+        ;({ issues } = check(value))
+      } catch {
+        outcome = 'thrown'
+      }
+    })
     const isGivenUp = /^takes too many steps|^is nested/.test(issues?.[0].message ?? '')
+    outcome ??= isGivenUp ? 'givenUp' : issues === undefined ? 'valid' : 'invalid'
     counts.values++
-    if (issues === undefined) counts.valid++
-    if (isGivenUp) counts.givenUp++
-    const outcome = isGivenUp ? 'given up' : issues === undefined ? 'valid' : 'invalid'
+    counts[outcome]++
     const all = {
       time: checking + (round === 0 ? preparing : 0),
       parse,
@@ -286,3 +291,7 @@ for (const { time, parse, schema, value, outcome, used } of found)
     `${time.toFixed(0)} ms, JSON.parse ${parse.toFixed(1)} ms (× ${(time / parse).toFixed(0)}), ` +
       `schema ${schema}, value ${value}, ${outcome}: ${used.join(' ')}\n`,
   )
+if (counts.thrown > 0) {
+  process.stdout.write('a validation has thrown an error\n')
+  process.exitCode = 1
+}
