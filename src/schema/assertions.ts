@@ -78,18 +78,18 @@ export function keysOf(value: object, steps: Steps): string[] {
   return names
 }
 
-type Named<Part> = readonly (readonly [name: string, part: Part])[]
+export type Named<Part> = readonly (readonly [name: string, part: Part])[]
 
-/**
- * Returns a function that selects from the members of a schema, in their order, those that a value may have: all, unless
- * they are many more than the value's members.
- */
-export function selector<Part>(members: Named<Part>): (value: object) => Named<Part> {
-  if (members.length <= 16) return () => members
+/** Up to this many members of a schema for each member of a value, looking for all of them is faster. */
+const FEW = 32
+
+/** Selects from the members of a schema, in their order, those that a value may have; undefined if they are few. */
+export function selector<Part>(members: Named<Part>): ((value: object) => Named<Part>) | undefined {
+  if (members.length <= FEW) return undefined
   const positions = new Map(members.map(([name], position) => [name, position]))
   return (value) => {
     const names = Object.keys(value)
-    if (names.length > members.length / 4) return members
+    if (names.length * FEW > members.length) return members
     return names
       .flatMap((name) => positions.get(name) ?? [])
       .toSorted((one, other) => one - other)

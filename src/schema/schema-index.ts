@@ -1,5 +1,5 @@
 import { isObject } from '../is-object.js'
-import { selector } from './assertions.js'
+import { type Named, selector } from './assertions.js'
 import type { JsonSchema } from './issue.js'
 import type { Steps } from './steps.js'
 
@@ -94,7 +94,7 @@ export class SchemaIndex {
   readonly #dynamicNames = new Map<string, string[]>()
   readonly #tooLong = new Set<JsonSchema>()
   readonly #targets = new Map<JsonSchema, AnySchema>()
-  readonly #properties = new Map<JsonSchema, ReturnType<typeof selector>>()
+  readonly #properties = new Map<JsonSchema, (value: object) => Named<unknown>>()
   readonly #dynamicTargets = new Map<JsonSchema, DynamicTarget>()
   readonly #shared = new Set<JsonSchema>()
 
@@ -179,11 +179,12 @@ export class SchemaIndex {
   }
 
   /** Selects the `properties` of a schema that a value may have. */
-  propertiesOf(schema: JsonSchema): ReturnType<typeof selector> {
+  propertiesOf(schema: JsonSchema): (value: object) => Named<unknown> {
     let found = this.#properties.get(schema)
     if (found === undefined) {
       const { properties } = schema
-      found = selector(isObject(properties) ? Object.entries(properties) : [])
+      const all = isObject(properties) ? Object.entries(properties) : []
+      found = selector(all) ?? (() => all)
       this.#properties.set(schema, found)
     }
     return found
