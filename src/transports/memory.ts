@@ -17,6 +17,9 @@ export class MemoryChannel implements Channel {
   other: MemoryChannel | undefined
   #receiver: Receiver | undefined
   #waiting: string[] = []
+  #paused = false
+  /** Whether the other end has closed: what it has sent before is delivered first. */
+  #ended = false
   #closed = false
   readonly #exchange: ChannelExchange | undefined
 
@@ -27,16 +30,13 @@ export class MemoryChannel implements Channel {
   send(frame: string): void {
     const { other } = this
     // Always asynchronous, like any other transport.
-    if (!this.#closed) queueMicrotask(() => other?.deliver(frame))
+    if (!this.#closed) queueMicrotask(() => other?.receiveFrame(frame))
   }
 
   receive(receiver: Receiver): void {
+    if (this.#closed) return receiver.closed()
     this.#receiver = receiver
-    const waiting = this.#waiting
-    this.#waiting = []
-    for (const frame of waiting) receiver.frame(frame, this.#exchange)
-    // The other end may have closed already.
-    if (this.#closed) receiver.closed()
+    this.#deliver()
   }
 
   close(): Promise<void> {
@@ -46,15 +46,36 @@ export class MemoryChannel implements Channel {
     return Promise.resolve()
   }
 
-  deliver(frame: string): void {
+  receiveFrame(frame: string): void {
     if (this.#closed) return
-    if (this.#receiver === undefined) this.#waiting.push(frame)
-    else this.#receiver.frame(frame, this.#exchange)
+    this.#waiting.push(frame)
+    this.#deliver()
   }
 
   end(): void {
-    if (this.#closed) return
+    this.#ended = true
+    this.#deliver()
+  }
+
+  #deliver(): void {
+    const receiver = this.#receiver
+    if (receiver === undefined) return
+    while (!this.#paused && !this.#closed) {
+      const frame = this.#waiting.shift()
+      if (frame === undefined) break
+      receiver.frame(frame, this.#exchange)
+      const ready = receiver.ready?.()
+      if (ready !== undefined) void this.#pause(ready)
+    }
+    if (!this.#ended || this.#paused || this.#closed) return
     this.#closed = true
-    this.#receiver?.closed()
+    receiver.closed()
+  }
+
+  async #pause(until: Promise<void>): Promise<void> {
+    this.#paused = true
+    await until
+    this.#paused = false
+    this.#deliver()
   }
 }
