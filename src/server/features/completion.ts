@@ -4,7 +4,7 @@ import { truncate, truncateJson } from '../../jsonrpc/truncate.js'
 import type { CompleteResult } from '../../protocol/model.js'
 import type { Context } from '../context.js'
 import type { Complete } from '../define.js'
-import { checkScopes, isVisibleTo } from './definition.js'
+import { checkScopes, isStrings, isVisibleTo } from './definition.js'
 
 /** Maximum values of a completion. */
 const MAX_VALUES = 100
@@ -86,10 +86,6 @@ async function completerOf(
     INVALID_PARAMS,
     'Invalid params: "ref" must be of type "ref/prompt" or "ref/resource"',
   )
-}
-
-function isStrings(value: unknown): value is string[] {
-  return Array.isArray(value) && value.every((each) => typeof each === 'string')
 }
 
 function strings(values: Params): Record<string, string> {

@@ -95,7 +95,7 @@ function resultOf(built: unknown): GetPromptResult {
 function messagesOf(built: unknown): PromptMessage[] {
   if (!Array.isArray(built))
     return isMessage(built) ? [messageOf(built)] : [{ role: 'user', content: blockOf(built) }]
-  return built.map((item: unknown, index) => {
+  return Array.from(built, (item: unknown, index) => {
     if (!isMessage(item))
       throw new TypeError(
         `messages[${index}] must have a "role", "user" or "assistant", and a "content"`,

@@ -226,7 +226,7 @@ function resultOf(
 function contentsOf(value: unknown, uri: string, mimeType: string | undefined): ResourceContents[] {
   const items: unknown[] = Array.isArray(value) ? value : [value]
   const type = mimeType === undefined ? {} : { mimeType }
-  return items.map((item, index) => {
+  return Array.from(items, (item, index) => {
     if (typeof item === 'string') return { uri, ...type, text: item }
     if (item instanceof Uint8Array) return { uri, ...type, blob: toBase64(item) }
     const { text, blob } = isObject(item) ? item : {}
