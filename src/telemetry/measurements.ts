@@ -1,7 +1,10 @@
+import * as rpc from '../jsonrpc/errors.js'
 import type { Params } from '../jsonrpc/message.js'
+import * as mcp from '../protocol/errors.js'
 import type { Activity, Operation, Outcome } from '../protocol/telemetry.js'
 import {
   type Attributes,
+  type Failure,
   bounded,
   connectionAttributes,
   failureOf,
@@ -18,6 +21,18 @@ export interface Meter {
 
 /** Maximum different values of an attribute of metrics; others are recorded as `_OTHER`. */
 const MAX_NAMES = 200
+
+/** Codes of JSON-RPC and of the protocol. Any other may be one of a peer. */
+const CODES: ReadonlySet<string> = new Set(
+  [
+    rpc.PARSE_ERROR,
+    rpc.INVALID_REQUEST,
+    rpc.METHOD_NOT_FOUND,
+    rpc.INVALID_PARAMS,
+    rpc.INTERNAL_ERROR,
+    ...Object.values(mcp),
+  ].map(String),
+)
 
 /** Names that may come from a peer, or from a program that makes them up: the first ones only. */
 class Names {
@@ -117,7 +132,7 @@ export class Measurements {
   #failure(outcome: Outcome): Attributes {
     const failure = failureOf(outcome)
     if (failure === undefined) return {}
-    const type = this.#errors.of(failure.type)
+    const type = this.#typeOf(failure)
     return failure.code === undefined
       ? { [name.ERROR_TYPE]: type }
       : { [name.ERROR_TYPE]: type, [name.STATUS_CODE]: type }
@@ -125,7 +140,12 @@ export class Measurements {
 
   #failureType(outcome: Outcome): Attributes {
     const failure = failureOf(outcome)
-    return failure === undefined ? {} : { [name.ERROR_TYPE]: this.#errors.of(failure.type) }
+    return failure === undefined ? {} : { [name.ERROR_TYPE]: this.#typeOf(failure) }
+  }
+
+  #typeOf({ type, code }: Failure): string {
+    if (code === undefined) return this.#errors.of(type)
+    return CODES.has(code) ? code : name.OTHER
   }
 }
 
