@@ -13,6 +13,7 @@ import {
 } from '../../src/index.js'
 import { connect, memory } from '../../src/client.js'
 import { playTranscript } from '../../src/testing.js'
+import { Semaphore } from '../../src/server/semaphore.js'
 import { answers, call, drive, initialize } from '../drive.js'
 
 /* Misbehaving handlers and peers: every call gets exactly one response, and the next one is served. */
@@ -313,6 +314,26 @@ describe('limits of a tool', () => {
       { id: 1, result: { isError: true } },
       { id: 2, result: { isError: true } },
     ])
+  })
+
+  it('keep no slot for a call that is aborted when its turn has come', async () => {
+    const semaphore = new Semaphore(1, 10)
+    expect(semaphore.tryEnter()).toBe(true)
+    const [first, second] = [new AbortController(), new AbortController()]
+    const entering = semaphore.enter(first.signal)
+    const next = semaphore.enter(second.signal)
+    semaphore.leave()
+    first.abort(new Error('cancelled'))
+    await expect(entering).rejects.toThrow('cancelled')
+    await next
+    expect(semaphore.tryEnter()).toBe(false)
+    second.abort(new Error('too late'))
+    semaphore.leave()
+    expect(semaphore.tryEnter()).toBe(true)
+    await expect(semaphore.enter(AbortSignal.abort(new Error('before')))).rejects.toThrow('before')
+    semaphore.leave()
+    expect(semaphore.tryEnter()).toBe(true)
+    expect(semaphore.tryEnter()).toBe(false)
   })
 
   it('do not start a call that was cancelled during validation of its arguments', async () => {
