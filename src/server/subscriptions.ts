@@ -178,7 +178,9 @@ export class Subscriptions {
         // Another one may reject first.
         may.push(each instanceof Promise ? markHandled(each) : each)
       }
-      known = may.every((each) => typeof each === 'boolean') ? may : await Promise.all(may)
+      known = may.every((each) => typeof each === 'boolean')
+        ? may
+        : await Promise.all(may.map((each) => Promise.resolve(each)))
     } catch (error) {
       this.#retained.release(bytes)
       throw error
