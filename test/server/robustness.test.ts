@@ -15,6 +15,9 @@ import { connect, memory } from '../../src/client.js'
 import { playTranscript } from '../../src/testing.js'
 import { Semaphore } from '../../src/server/semaphore.js'
 import { answers, call, drive, initialize } from '../drive.js'
+import { serveInOneTurn } from '../clock.js'
+
+serveInOneTurn()
 
 /* Misbehaving handlers and peers: every call gets exactly one response, and the next one is served. */
 
