@@ -1,6 +1,20 @@
-import * as rpc from '../jsonrpc/errors.js'
+import {
+  INTERNAL_ERROR,
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  METHOD_NOT_FOUND,
+  PARSE_ERROR,
+} from '../jsonrpc/errors.js'
 import type { Params } from '../jsonrpc/message.js'
-import * as mcp from '../protocol/errors.js'
+import {
+  HEADER_MISMATCH,
+  INSUFFICIENT_SCOPE,
+  MISSING_CLIENT_CAPABILITY,
+  RESOURCE_NOT_FOUND,
+  UNAUTHORIZED,
+  UNSUPPORTED_PROTOCOL_VERSION,
+  URL_ELICITATION_REQUIRED,
+} from '../protocol/errors.js'
 import type { Activity, Operation, Outcome } from '../protocol/telemetry.js'
 import {
   type Attributes,
@@ -25,12 +39,18 @@ const MAX_NAMES = 200
 /** Codes of JSON-RPC and of the protocol. Any other may be one of a peer. */
 const CODES: ReadonlySet<string> = new Set(
   [
-    rpc.PARSE_ERROR,
-    rpc.INVALID_REQUEST,
-    rpc.METHOD_NOT_FOUND,
-    rpc.INVALID_PARAMS,
-    rpc.INTERNAL_ERROR,
-    ...Object.values(mcp),
+    PARSE_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    INVALID_PARAMS,
+    INTERNAL_ERROR,
+    HEADER_MISMATCH,
+    INSUFFICIENT_SCOPE,
+    MISSING_CLIENT_CAPABILITY,
+    RESOURCE_NOT_FOUND,
+    UNAUTHORIZED,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    URL_ELICITATION_REQUIRED,
   ].map(String),
 )
 
