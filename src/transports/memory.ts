@@ -17,9 +17,6 @@ export class MemoryChannel implements Channel {
   other: MemoryChannel | undefined
   #receiver: Receiver | undefined
   #waiting: string[] = []
-  #paused = false
-  /** Whether the other end has closed: what it has sent before is delivered first. */
-  #ended = false
   #closed = false
   readonly #exchange: ChannelExchange | undefined
 
@@ -30,13 +27,16 @@ export class MemoryChannel implements Channel {
   send(frame: string): void {
     const { other } = this
     // Always asynchronous, like any other transport.
-    if (!this.#closed) queueMicrotask(() => other?.receiveFrame(frame))
+    if (!this.#closed) queueMicrotask(() => other?.deliver(frame))
   }
 
   receive(receiver: Receiver): void {
-    if (this.#closed) return receiver.closed()
     this.#receiver = receiver
-    this.#deliver()
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const frame of waiting) receiver.frame(frame, this.#exchange)
+    // The other end may have closed already.
+    if (this.#closed) receiver.closed()
   }
 
   close(): Promise<void> {
@@ -46,36 +46,15 @@ export class MemoryChannel implements Channel {
     return Promise.resolve()
   }
 
-  receiveFrame(frame: string): void {
+  deliver(frame: string): void {
     if (this.#closed) return
-    this.#waiting.push(frame)
-    this.#deliver()
+    if (this.#receiver === undefined) this.#waiting.push(frame)
+    else this.#receiver.frame(frame, this.#exchange)
   }
 
   end(): void {
-    this.#ended = true
-    this.#deliver()
-  }
-
-  #deliver(): void {
-    const receiver = this.#receiver
-    if (receiver === undefined) return
-    while (!this.#paused && !this.#closed) {
-      const frame = this.#waiting.shift()
-      if (frame === undefined) break
-      receiver.frame(frame, this.#exchange)
-      const ready = receiver.ready?.()
-      if (ready !== undefined) void this.#pause(ready)
-    }
-    if (!this.#ended || this.#paused || this.#closed) return
+    if (this.#closed) return
     this.#closed = true
-    receiver.closed()
-  }
-
-  async #pause(until: Promise<void>): Promise<void> {
-    this.#paused = true
-    await until
-    this.#paused = false
-    this.#deliver()
+    this.#receiver?.closed()
   }
 }

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, vi } from 'vitest'
-import { onStillClock, serveInOneTurn } from '../clock.js'
+import { onStillClock } from '../clock.js'
 import {
   ConnectionError,
   type Target,
@@ -14,8 +14,6 @@ import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
 import { memoryChannels } from '../../src/transports/memory.js'
 import { hostileServers } from '../official/hostile.js'
 import { richServer } from '../server/rich-server.js'
-
-serveInOneTurn()
 
 interface Asked {
   id?: number

@@ -9,11 +9,9 @@ import {
   stdio,
 } from '../../src/client.js'
 import { Backoff } from '../../src/client/reconnect.js'
-import { onStillClock, serveInOneTurn } from '../clock.js'
+import { onStillClock } from '../clock.js'
 import { closing, event, json, result, scripted, stream } from '../http-client/scripted.js'
 import { type Asked, type ServerEnd, scriptedServer, settle } from './scripted-server.js'
-
-serveInOneTurn()
 
 const now = { delay: () => 0 }
 

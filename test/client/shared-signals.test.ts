@@ -7,9 +7,6 @@ import { serve } from '../../src/stdio.js'
 import { MemoryTaskStore, clientTasks, tasks } from '../../src/tasks.js'
 import { until } from '../extensions/task-server.js'
 import { extensionNames } from '../official/schema-validator.js'
-import { serveInOneTurn } from '../clock.js'
-
-serveInOneTurn()
 
 /* Node 20 warns of a leak when a signal has more than ten listeners. Many operations at a time are no leak. */
 

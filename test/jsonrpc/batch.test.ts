@@ -5,9 +5,6 @@ import type { Channel, Receiver } from '../../src/jsonrpc/channel.js'
 import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
 import { MAX_SENT_LENGTH, encodeResult } from '../../src/jsonrpc/message.js'
 import { Peer, type PeerOptions } from '../../src/jsonrpc/peer.js'
-import { serveInOneTurn } from '../clock.js'
-
-serveInOneTurn()
 
 /* The responses to a batch wait for the last one. That memory is limited. */
 

@@ -5,9 +5,6 @@ import { ChannelClosedError, RpcError } from '../../src/jsonrpc/errors.js'
 import { Peer, type PeerOptions } from '../../src/jsonrpc/peer.js'
 import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
 import { memoryChannels } from '../../src/transports/memory.js'
-import { serveInOneTurn } from '../clock.js'
-
-serveInOneTurn()
 
 function peerOn(channel: Channel, options: Partial<PeerOptions> = {}): Peer {
   return new Peer(channel, {

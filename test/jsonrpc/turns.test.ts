@@ -146,15 +146,6 @@ describe('calls that end synchronously take about ten milliseconds of a turn', (
     await peer.close()
   })
 
-  it('in messages over memory', async () => {
-    const responses = await responsesTo(
-      ids.map((id) => request(id)),
-      COUNT,
-    )
-    expect(idsOf(responses)).toEqual(ids)
-    expect(mostPerTurn()).toBe(3)
-  })
-
   it('of a tool with limited concurrency: each waits for a turn', async () => {
     const server = createServer({
       name: 'slow',

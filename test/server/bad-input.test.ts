@@ -1,9 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createServer, tool } from '../../src/index.js'
 import { drive, initialize } from '../drive.js'
-import { serveInOneTurn } from '../clock.js'
-
-serveInOneTurn()
 
 /*
  * Invalid input: each case gets exactly this response, and the next request is served.

@@ -7,9 +7,6 @@ import { Suspended } from '../../src/server/ask.js'
 import { type CallEnvironment, ServedCall } from '../../src/server/call.js'
 import { checkServer } from '../../src/server/context.js'
 import { runTool } from '../../src/server/features/tools.js'
-import { serveInOneTurn } from '../clock.js'
-
-serveInOneTurn()
 
 /** Runs stored calls, as a queue would: there is no connection, and questions park the call. */
 class QueuedCall implements CallEnvironment {

@@ -16,9 +16,6 @@ import { connectInMemory } from '../../src/testing.js'
 import { otel } from '../../src/telemetry.js'
 import { proves } from '../requirements/proves.js'
 import { only, takeSpans, tracer } from './recorder.js'
-import { serveInOneTurn } from '../clock.js'
-
-serveInOneTurn()
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const SPAN = '00f067aa0ba902b7'
