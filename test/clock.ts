@@ -1,4 +1,4 @@
-import { vi } from 'vitest'
+import { afterEach, beforeEach, vi } from 'vitest'
 
 /**
  * Runs a test with fake timers, so that it does not depend on the speed of the
@@ -16,4 +16,14 @@ export async function onStillClock(
   } finally {
     vi.useRealTimers()
   }
+}
+
+/** What the tests of a file send at once is served in one turn of the event loop, also on a machine that is slow. */
+export function serveInOneTurn(): void {
+  let restore = () => {}
+  beforeEach(() => {
+    const stopped = vi.spyOn(performance, 'now').mockReturnValue(0)
+    restore = () => stopped.mockRestore()
+  })
+  afterEach(() => restore())
 }

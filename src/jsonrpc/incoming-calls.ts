@@ -15,6 +15,7 @@ import {
 import type { RequestOptions } from './outgoing.js'
 import type { LogEntry } from './log-entry.js'
 import { truncate } from './truncate.js'
+import { TURN, goOnLater } from './turns.js'
 
 export interface IncomingOptions {
   /** Handles a received request: returns its result, or a promise of it. An exception becomes an error response. */
@@ -64,6 +65,8 @@ export class IncomingCalls implements CallHost, ResponseMemory {
   #waiting: Map<IncomingRequest, ((start: () => void) => void) | undefined> | undefined
   /** Handlers that have not returned, except those that are parked or whose call was cancelled. */
   #running = 0
+  /** When the next calls of a queue or a batch must wait for another turn of the event loop. */
+  #turnEnds: number | undefined
   #idle: (() => void)[] = []
   /** Resolves the promise of `ready`; restarts its timeout. */
   #paused: { resume(): void; extend(): void } | undefined
@@ -89,8 +92,10 @@ export class IncomingCalls implements CallHost, ResponseMemory {
     }
     const call = new IncomingRequest(request, exchange, inBatch, this)
     // Calls start in the order of arrival: after a queued call, all others are queued.
-    const mayStart = (this.#waiting?.size ?? 0) === 0 && this.#hasRoom()
-    if (mayStart || this.#isUrgent(request)) return this.#start(call)
+    const mayStart =
+      (this.#waiting?.size ?? 0) === 0 && this.#hasRoom() && !(inBatch && this.#turnIsOver())
+    // The response to a batch is not sent before its last call has ended.
+    if (mayStart || (!inBatch && this.#isUrgent(request))) return this.#start(call)
     this.#charge(call)
     this.#register(call)
     this.#waiting ??= new Map()
@@ -264,6 +269,18 @@ export class IncomingCalls implements CallHost, ResponseMemory {
     return this.#port.full && (this.#waiting?.size ?? 0) > 0
   }
 
+  #turnIsOver(): boolean {
+    const now = performance.now()
+    if (this.#turnEnds === undefined) {
+      this.#turnEnds = now + TURN
+      goOnLater(() => {
+        this.#turnEnds = undefined
+        this.startWaiting()
+      })
+    }
+    return now >= this.#turnEnds
+  }
+
   #start(call: IncomingRequest): void {
     let result: unknown
     let later: boolean
@@ -294,10 +311,10 @@ export class IncomingCalls implements CallHost, ResponseMemory {
       })
   }
 
-  /** Starts queued calls, as many as may run. */
+  /** Starts queued calls, as many as may run, for some milliseconds in each turn of the event loop. */
   startWaiting(): void {
     for (const [call, within] of this.#waiting ?? []) {
-      if (!this.#hasRoom()) return
+      if (!this.#hasRoom() || this.#turnIsOver()) return
       this.#waiting?.delete(call)
       if (within === undefined) this.#start(call)
       else within(() => this.#start(call))

@@ -24,6 +24,7 @@ import {
 import { OutgoingRequests, type RequestOptions, type Sending } from './outgoing.js'
 import type { LogEntry } from './log-entry.js'
 import { truncate } from './truncate.js'
+import { TURN, goOnLater } from './turns.js'
 
 export interface PeerOptions extends IncomingOptions {
   /** Handles a received notification. */
@@ -68,6 +69,8 @@ export class Peer implements Receiver, PeerPort {
   /** Why no response can arrive any more. */
   #inputEnded: Error | undefined
   #retained: Budget | undefined
+  /** The milliseconds that messages took since others had a turn of the event loop. */
+  #busy = 0
 
   constructor(channel: Channel, options: PeerOptions) {
     this.#channel = channel
@@ -77,11 +80,16 @@ export class Peer implements Receiver, PeerPort {
   }
 
   frame(frame: string, exchange = this.#channelExchange(), message = this.#read(frame)): void {
+    const begun = performance.now()
     this.#receive(message, exchange, false)
+    this.#busy += performance.now() - begun
   }
 
   ready(): Promise<void> | undefined {
-    return this.#incoming.ready()
+    const paused = this.#incoming.ready()
+    if (paused !== undefined || this.#busy < TURN) return paused
+    this.#busy = 0
+    return new Promise(goOnLater)
   }
 
   drained(): void {

@@ -35,6 +35,7 @@ import { isLogLevel } from './log.js'
 import { runMiddleware } from './middleware.js'
 import { discover } from './lifecycle.js'
 import { checkUri } from './subscriptions.js'
+import { normalizeUri } from './uri.js'
 
 /** A paginated list, each item projected to the revision. */
 function list<Item>(
@@ -121,9 +122,10 @@ function uriOf({ uri }: Params): string {
 function subscribe(context: Context, params: Params): object | Promise<object> {
   const uri = uriOf(params)
   checkUri(uri)
-  return andThen(maySubscribe(context, uri), (may) => {
+  const normalized = normalizeUri(uri)
+  return andThen(maySubscribe(context, uri, normalized), (may) => {
     // A hidden resource is not subscribed to; the response does not reveal it.
-    if (may) context.subscriptions().subscribe(uri)
+    if (may) context.subscriptions().subscribe(uri, normalized.text)
     return {}
   })
 }
@@ -136,7 +138,14 @@ function unsubscribe({ subscriptions }: Context, params: Params): object {
 function listen(context: Context, params: Params): Promise<object> {
   const { server, incoming, call, connection } = context
   const begin = (streams: readonly OpenedStream[]) =>
-    context.subscriptions().listen(incoming, params, (uri) => maySubscribe(context, uri), streams)
+    context
+      .subscriptions()
+      .listen(
+        incoming,
+        params,
+        (uri, normalized) => maySubscribe(context, uri, normalized),
+        streams,
+      )
   if (server.extensions === undefined) return begin([])
   return server.extensions.listen(params['notifications'], call, connection).then(begin)
 }

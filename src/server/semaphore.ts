@@ -1,3 +1,4 @@
+import { nextTurn } from '../runtime.js'
 import { ToolError } from './tool-error.js'
 
 /** Lets `max` callers run at the same time; others wait in order, in a bounded queue. */
@@ -35,11 +36,12 @@ export class Semaphore {
         resolve()
       }
       const giveUp = () => {
-        this.#waiting.delete(admit)
+        // Its turn may have come already.
+        if (!this.#waiting.delete(admit)) this.leave()
         reject(signal.reason as Error)
       }
-      if (signal.aborted) return giveUp()
       this.#waiting.add(admit)
+      if (signal.aborted) return giveUp()
       signal.addEventListener('abort', giveUp, { once: true })
     })
   }
@@ -51,6 +53,7 @@ export class Semaphore {
       return
     }
     this.#waiting.delete(next)
-    next()
+    // Not at once: calls that end synchronously would keep the process from everybody else.
+    nextTurn(next)
   }
 }

@@ -1,5 +1,3 @@
-import { normalizeUri } from './uri.js'
-
 /** Notifies subscribers of changes to a resource, by its normalized URI. */
 export interface ResourceChanges {
   subscribe(key: string, changed: (key: string) => void): void
@@ -31,30 +29,28 @@ export class SubscribedUris {
     return this.#spellings.get(key) ?? []
   }
 
-  hasSpelling(uri: string): boolean {
-    return this.#spellings.get(normalizeUri(uri).text)?.has(uri) ?? false
+  hasSpelling(uri: string, key: string): boolean {
+    return this.#spellings.get(key)?.has(uri) ?? false
   }
 
-  add(uri: string): void {
-    const { text } = normalizeUri(uri)
-    const known = this.#spellings.get(text)
+  add(uri: string, key: string): void {
+    const known = this.#spellings.get(key)
     if (known?.has(uri) === true) return
     if (known === undefined) {
-      this.#spellings.set(text, new Set([uri]))
-      this.#changes?.subscribe(text, this.#changed)
+      this.#spellings.set(key, new Set([uri]))
+      this.#changes?.subscribe(key, this.#changed)
     } else known.add(uri)
     this.#size++
   }
 
   /** Whether it was there. */
-  delete(uri: string): boolean {
-    const { text } = normalizeUri(uri)
-    const known = this.#spellings.get(text)
+  delete(uri: string, key: string): boolean {
+    const known = this.#spellings.get(key)
     if (known?.delete(uri) !== true) return false
     this.#size--
     if (known.size > 0) return true
-    this.#spellings.delete(text)
-    this.#changes?.unsubscribe(text, this.#changed)
+    this.#spellings.delete(key)
+    this.#changes?.unsubscribe(key, this.#changed)
     return true
   }
 

@@ -14,10 +14,11 @@ import {
   stringifyWithId,
 } from '../jsonrpc/message.js'
 import { SUBSCRIPTION_ID } from '../protocol/meta.js'
+import { TURN, goOnLater } from '../jsonrpc/turns.js'
 import type { ExtensionStream, OpenedStream } from './extensions.js'
 import type { Change, ChangeEmitter } from './registry.js'
 import { SubscribedUris } from './subscribed-uris.js'
-import { normalizeUri } from './uri.js'
+import { type NormalizedUri, normalizeUri } from './uri.js'
 
 type List = 'tools' | 'resources' | 'prompts'
 
@@ -115,26 +116,28 @@ export class Subscriptions {
     return this.#session
   }
 
-  subscribe(uri: string): void {
+  /** `key` is the normal form of the URI. */
+  subscribe(uri: string, key: string): void {
     const { uris } = this.start()
-    if (uris.hasSpelling(uri)) return
+    if (uris.hasSpelling(uri, key)) return
     if (uris.size >= MAX_URIS)
       throw new RpcError(INVALID_PARAMS, `At most ${MAX_URIS} resources can be subscribed to`)
-    if (!this.#retained.take(bytesOf(uri))) throw memoryLimitError()
-    uris.add(uri)
+    if (!this.#retained.take(bytesOf(uri, key))) throw memoryLimitError()
+    uris.add(uri, key)
   }
 
   unsubscribe(uri: string): void {
     // One that is longer was never stored.
-    if (uri.length <= MAX_URI && this.#session?.uris.delete(uri) === true)
-      this.#retained.release(bytesOf(uri))
+    if (uri.length > MAX_URI || this.#session === undefined) return
+    const { text } = normalizeUri(uri)
+    if (this.#session.uris.delete(uri, text)) this.#retained.release(bytesOf(uri, text))
   }
 
   /** Serves `subscriptions/listen`: a call that lasts until it is cancelled or the server is stopped. */
-  listen(
+  async listen(
     call: IncomingRequest,
     { notifications }: Params,
-    mayWatch: (uri: string) => boolean | Promise<boolean>,
+    mayWatch: (uri: string, normalized: NormalizedUri) => boolean | Promise<boolean>,
     streams: readonly OpenedStream[] = [],
   ): Promise<object> {
     if (!isObject(notifications))
@@ -148,48 +151,68 @@ export class Subscriptions {
         `At most ${MAX_STREAMS} subscription streams can be open; cancel one, or combine them`,
       )
     const asked = filterOf(notifications, this.#server)
-    const uris = [...asked.uris]
-    const may = uris.map((uri) => {
-      const known = mayWatch(uri)
-      // Another one may reject first.
-      return known instanceof Promise ? markHandled(known) : known
-    })
+    let bytes = 0
+    const take = (more: number) => {
+      if (!this.#retained.take(more)) throw memoryLimitError()
+      bytes += more
+    }
+    const keys = new Map<string, string>()
+    const may: (boolean | Promise<boolean>)[] = []
+    let known: readonly boolean[]
+    try {
+      for (const [, { acknowledged }] of streams)
+        if (acknowledged !== undefined) take(SUBSCRIPTION + 2 * JSON.stringify(acknowledged).length)
+      // What does not fit is refused before anything is done with it.
+      for (const uri of asked.uris) take(bytesOf(uri))
+      let turnEnds = performance.now() + TURN
+      for (const uri of asked.uris) {
+        if (performance.now() >= turnEnds) {
+          await new Promise<void>(goOnLater)
+          turnEnds = performance.now() + TURN
+          if (!call.open) break
+        }
+        const normalized = normalizeUri(uri)
+        take(2 * normalized.text.length)
+        keys.set(uri, normalized.text)
+        const each = mayWatch(uri, normalized)
+        // Another one may reject first.
+        may.push(each instanceof Promise ? markHandled(each) : each)
+      }
+      known = may.every((each) => typeof each === 'boolean')
+        ? may
+        : await Promise.all(may.map((each) => Promise.resolve(each)))
+    } catch (error) {
+      this.#retained.release(bytes)
+      throw error
+    }
     // Hidden resources are not subscribed to; the response does not reveal them.
-    const begin = (known: readonly boolean[]) =>
-      this.#openStream(
-        call,
-        asked,
-        uris.filter((_, index) => known[index]),
-        streams,
-      )
-    return may.every((each) => typeof each === 'boolean')
-      ? begin(may)
-      : Promise.all(may.map((each) => Promise.resolve(each))).then(begin)
+    for (const [index, [uri, key]] of [...keys].entries())
+      if (known[index] !== true) {
+        keys.delete(uri)
+        take(-bytesOf(uri, key))
+      }
+    // It may have been cancelled meanwhile.
+    if (call.open) return this.#openStream(call, asked, keys, bytes, streams)
+    this.#retained.release(bytes)
+    return {}
   }
 
   #openStream(
     call: IncomingRequest,
     asked: ReturnType<typeof filterOf>,
-    uris: readonly string[],
+    keys: ReadonlyMap<string, string>,
+    bytes: number,
     extended: readonly OpenedStream[],
   ): Promise<object> {
-    // It may have been cancelled meanwhile.
-    if (!call.open) return Promise.resolve({})
     const agreed: Record<string, unknown> = {}
     for (const [field, list] of Object.entries(FIELDS))
       if (asked.lists.has(list)) agreed[field] = true
     if (asked.uris.size > 0) agreed['resourceSubscriptions'] = [...asked.uris]
-    let bytes = 0
-    for (const uri of uris) bytes += bytesOf(uri)
-    for (const [field, { acknowledged }] of extended) {
-      if (acknowledged === undefined) continue
-      agreed[field] = acknowledged
-      bytes += SUBSCRIPTION + 2 * JSON.stringify(acknowledged).length
-    }
-    if (!this.#retained.take(bytes)) throw memoryLimitError()
+    for (const [field, { acknowledged }] of extended)
+      if (acknowledged !== undefined) agreed[field] = acknowledged
     call.forgetParams()
     const filter = { lists: asked.lists, uris: this.#subscribedUris() }
-    for (const uri of uris) filter.uris.add(uri)
+    for (const [uri, key] of keys) filter.uris.add(uri, key)
     this.#watch()
     sendTagged(call, 'notifications/subscriptions/acknowledged', { notifications: agreed })
     const ended = new Promise<object>((resolve, reject) => {
@@ -384,8 +407,8 @@ export function checkUri(uri: string): void {
     )
 }
 
-function bytesOf(uri: string): number {
-  return SUBSCRIPTION + 2 * (uri.length + normalizeUri(uri).text.length)
+function bytesOf(uri: string, key = ''): number {
+  return SUBSCRIPTION + 2 * (uri.length + key.length)
 }
 
 function memoryLimitError(): RpcError {

@@ -1,7 +1,24 @@
+import {
+  INTERNAL_ERROR,
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  METHOD_NOT_FOUND,
+  PARSE_ERROR,
+} from '../jsonrpc/errors.js'
 import type { Params } from '../jsonrpc/message.js'
+import {
+  HEADER_MISMATCH,
+  INSUFFICIENT_SCOPE,
+  MISSING_CLIENT_CAPABILITY,
+  RESOURCE_NOT_FOUND,
+  UNAUTHORIZED,
+  UNSUPPORTED_PROTOCOL_VERSION,
+  URL_ELICITATION_REQUIRED,
+} from '../protocol/errors.js'
 import type { Activity, Operation, Outcome } from '../protocol/telemetry.js'
 import {
   type Attributes,
+  type Failure,
   bounded,
   connectionAttributes,
   failureOf,
@@ -18,6 +35,24 @@ export interface Meter {
 
 /** Maximum different values of an attribute of metrics; others are recorded as `_OTHER`. */
 const MAX_NAMES = 200
+
+/** Codes of JSON-RPC and of the protocol. Any other may be one of a peer. */
+const CODES: ReadonlySet<string> = new Set(
+  [
+    PARSE_ERROR,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    INVALID_PARAMS,
+    INTERNAL_ERROR,
+    HEADER_MISMATCH,
+    INSUFFICIENT_SCOPE,
+    MISSING_CLIENT_CAPABILITY,
+    RESOURCE_NOT_FOUND,
+    UNAUTHORIZED,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    URL_ELICITATION_REQUIRED,
+  ].map(String),
+)
 
 /** Names that may come from a peer, or from a program that makes them up: the first ones only. */
 class Names {
@@ -117,7 +152,7 @@ export class Measurements {
   #failure(outcome: Outcome): Attributes {
     const failure = failureOf(outcome)
     if (failure === undefined) return {}
-    const type = this.#errors.of(failure.type)
+    const type = this.#typeOf(failure)
     return failure.code === undefined
       ? { [name.ERROR_TYPE]: type }
       : { [name.ERROR_TYPE]: type, [name.STATUS_CODE]: type }
@@ -125,7 +160,12 @@ export class Measurements {
 
   #failureType(outcome: Outcome): Attributes {
     const failure = failureOf(outcome)
-    return failure === undefined ? {} : { [name.ERROR_TYPE]: this.#errors.of(failure.type) }
+    return failure === undefined ? {} : { [name.ERROR_TYPE]: this.#typeOf(failure) }
+  }
+
+  #typeOf({ type, code }: Failure): string {
+    if (code === undefined) return this.#errors.of(type)
+    return CODES.has(code) ? code : name.OTHER
   }
 }
 

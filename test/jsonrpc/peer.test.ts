@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Channel, type TappedMessage, tap } from '../../src/jsonrpc/channel.js'
+import { type Channel, type Receiver, type TappedMessage, tap } from '../../src/jsonrpc/channel.js'
 import { Deadline } from '../../src/jsonrpc/deadline.js'
 import { ChannelClosedError, RpcError } from '../../src/jsonrpc/errors.js'
 import { Peer, type PeerOptions } from '../../src/jsonrpc/peer.js'
@@ -149,6 +149,49 @@ describe('requests', () => {
     await expect(pending).rejects.toThrow(
       'Invalid response: a response must have "jsonrpc": "2.0", an "id", and either "result" or "error"',
     )
+  })
+})
+
+describe('a request whose response cannot be read', () => {
+  const deep = '['.repeat(20) + ']'.repeat(20)
+  it.each([
+    ['a result that is too deep', `{"jsonrpc":"2.0","id":1,"result":${deep}}`],
+    [
+      'an error that is too deep',
+      `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x","data":${deep}}}`,
+    ],
+    [
+      'an error whose id comes last',
+      `{"jsonrpc":"2.0","error":{"code":1,"message":"x","data":${deep}},"id":1}`,
+    ],
+  ])('is rejected at once: %s', async (_, frame) => {
+    const [left, right] = memoryChannels()
+    const client = peerOn(left, { maxDepth: 10 })
+    const frames = listen(right)
+    const pending = client.request('a')
+    right.send(frame)
+    await expect(pending).rejects.toMatchObject({
+      code: 'INVALID_RESPONSE',
+      message: 'Invalid response: the message is nested deeper than 10 levels',
+    })
+    // A response gets no response.
+    await turn()
+    expect(frames).toHaveLength(1)
+  })
+
+  it('is rejected at once: an error that is too large', async () => {
+    const [left, right] = memoryChannels()
+    let receiver: Receiver | undefined
+    const client = peerOn({
+      send: (frame) => left.send(frame),
+      receive: (given) => (receiver = given),
+      close: () => left.close(),
+    })
+    listen(right)
+    const pending = client.request('a')
+    const head = '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"xxxx'
+    receiver?.malformed(new RpcError(-32600, 'Invalid Request: too large'), head, 'xxxx"}}')
+    await expect(pending).rejects.toThrow('Invalid response: too large')
   })
 })
 

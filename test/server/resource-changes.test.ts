@@ -14,7 +14,8 @@ const until = (condition: () => unknown) => vi.waitFor(condition, { timeout: 60_
 
 describe('subscribed resources', () => {
   it('are told of their own changes only, in any spelling, until they are removed', () => {
-    const changes = new ChangeEmitter((uri) => normalizeUri(uri).text)
+    const keyOf = (uri: string) => normalizeUri(uri).text
+    const changes = new ChangeEmitter(keyOf)
     const heard: string[] = []
     const [one, other] = ['one', 'other'].map(
       (name) => new SubscribedUris(changes, (key) => heard.push(`${name} ${key}`)),
@@ -24,19 +25,22 @@ describe('subscribed resources', () => {
       for (const uri of uris) changes.emit({ uri })
       return heard
     }
-    one?.add('note:a')
-    one?.add('NOTE:%61')
-    other?.add('note:a')
-    other?.add('note:b')
+    one?.add('note:a', keyOf('note:a'))
+    one?.add('NOTE:%61', keyOf('NOTE:%61'))
+    other?.add('note:a', keyOf('note:a'))
+    other?.add('note:b', keyOf('note:b'))
     expect(told('note:c', 'note:%61')).toEqual(['one note:a', 'other note:a'])
     expect(told('Note:b')).toEqual(['other note:b'])
-    expect([one?.delete('note:a'), one?.delete('note:a')]).toEqual([true, false])
+    expect([
+      one?.delete('note:a', keyOf('note:a')),
+      one?.delete('note:a', keyOf('note:a')),
+    ]).toEqual([true, false])
     expect(told('note:a')).toEqual(['one note:a', 'other note:a'])
-    expect(one?.delete('NOTE:%61')).toBe(true)
+    expect(one?.delete('NOTE:%61', keyOf('NOTE:%61'))).toBe(true)
     expect(told('note:a')).toEqual(['other note:a'])
     other?.stop()
-    other?.add('note:c')
-    other?.delete('note:b')
+    other?.add('note:c', keyOf('note:c'))
+    other?.delete('note:b', keyOf('note:b'))
     expect(told('note:a', 'note:b', 'note:c')).toEqual([])
   })
 

@@ -6,11 +6,18 @@ import {
   type Tool,
   ToolError,
   createServer,
+  prompt,
+  resource,
   result,
   tool,
 } from '../../src/index.js'
+import { connect, memory } from '../../src/client.js'
 import { playTranscript } from '../../src/testing.js'
+import { Semaphore } from '../../src/server/semaphore.js'
 import { answers, call, drive, initialize } from '../drive.js'
+import { serveInOneTurn } from '../clock.js'
+
+serveInOneTurn()
 
 /* Misbehaving handlers and peers: every call gets exactly one response, and the next one is served. */
 
@@ -171,6 +178,82 @@ describe('a handler', () => {
     ])
   })
 
+  it('arrays with holes are malformed, not sent with null', async () => {
+    const text = { type: 'text', text: 'x' } as const
+    const holed = <Item>(...items: Item[]) => {
+      const all: Item[] = []
+      for (const [index, item] of items.entries()) all[2 * index + 1] = item
+      return all
+    }
+    const server = createServer({
+      name: 'holes',
+      version: '1',
+      tools: [
+        tool({ name: 'content', run: () => ({ content: holed(text) }) }),
+        tool({ name: 'result', run: () => result({ content: holed('x', 'y') }) }),
+        // What is neither text nor content is sent as JSON.
+        tool({ name: 'value', run: () => holed('x', 'y') }),
+        tool({ name: 'similar', run: () => ({ content: holed(text), other: 1 }) }),
+        tool({
+          name: 'structured',
+          output: { type: 'array', items: { type: ['string', 'null'] } },
+          run: () => holed('x'),
+        }),
+      ],
+      resources: [
+        resource({ uri: 'holes:///plain', read: () => holed('x') }),
+        resource({
+          uri: 'holes:///whole',
+          read: () => ({ contents: holed({ uri: 'x:', text: 'x' }) }),
+        }),
+        resource({
+          uri: 'holes:///{name}',
+          read: () => 'x',
+          complete: { name: () => holed('x') },
+        }),
+      ],
+      prompts: [
+        prompt({
+          name: 'plain',
+          build: () => holed({ role: 'user' as const, content: 'x' }),
+        }),
+        prompt({
+          name: 'whole',
+          build: () => ({ messages: holed({ role: 'user' as const, content: text }) }),
+        }),
+      ],
+    })
+    await using client = await connect(memory(server))
+    const texts = async (name: string) => {
+      const { content, isError } = await client.callTool(name)
+      return [isError, ...content.map((block) => (block as { text: string }).text)]
+    }
+    const fault =
+      'content[0] is neither a string nor a content block: its "type" is missing; it must be one of'
+    expect(await texts('content')).toEqual([true, expect.stringContaining(fault)])
+    expect(await texts('result')).toEqual([true, expect.stringContaining(fault)])
+    expect(await texts('value')).toEqual([false, '[null,"x",null,"y"]'])
+    expect(await texts('similar')).toEqual([
+      false,
+      '{"content":[null,{"type":"text","text":"x"}],"other":1}',
+    ])
+    expect(await client.callTool('structured')).toMatchObject({
+      isError: false,
+      structuredContent: [null, 'x'],
+    })
+    await expect(client.readResource('holes:///plain')).rejects.toThrow(
+      'returned a malformed result',
+    )
+    await expect(client.readResource('holes:///whole')).rejects.toThrow(
+      'returned a malformed result',
+    )
+    await expect(client.getPrompt('plain')).rejects.toThrow('returned a malformed result')
+    await expect(client.getPrompt('whole')).rejects.toThrow('returned a malformed result')
+    await expect(
+      client.complete({ template: 'holes:///{name}' }, { name: 'name', value: '' }),
+    ).rejects.toThrow('Internal error')
+  })
+
   it('call.signal is one object and is aborted for late readers', async () => {
     let same = false
     let looked: AbortSignal | undefined
@@ -236,14 +319,35 @@ describe('limits of a tool', () => {
     ])
   })
 
+  it('keep no slot for a call that is aborted when its turn has come', async () => {
+    const semaphore = new Semaphore(1, 10)
+    expect(semaphore.tryEnter()).toBe(true)
+    const [first, second] = [new AbortController(), new AbortController()]
+    const entering = semaphore.enter(first.signal)
+    const next = semaphore.enter(second.signal)
+    semaphore.leave()
+    first.abort(new Error('cancelled'))
+    await expect(entering).rejects.toThrow('cancelled')
+    await next
+    expect(semaphore.tryEnter()).toBe(false)
+    second.abort(new Error('too late'))
+    semaphore.leave()
+    expect(semaphore.tryEnter()).toBe(true)
+    await expect(semaphore.enter(AbortSignal.abort(new Error('before')))).rejects.toThrow('before')
+    semaphore.leave()
+    expect(semaphore.tryEnter()).toBe(true)
+    expect(semaphore.tryEnter()).toBe(false)
+  })
+
   it('do not start a call that was cancelled during validation of its arguments', async () => {
     let ran = false
+    let validated = () => {}
     const slow = {
       '~standard': {
         version: 1,
         vendor: 'test',
         validate: (value: unknown) =>
-          new Promise((resolve) => setImmediate(() => resolve({ value }))),
+          new Promise((resolve) => (validated = () => resolve({ value }))),
         jsonSchema: { input: () => ({ type: 'object' }), output: () => ({ type: 'object' }) },
       },
     } as never
@@ -253,6 +357,7 @@ describe('limits of a tool', () => {
       call('it'),
       '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}',
     ])
+    validated()
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
     expect(ran).toBe(false)
   })

@@ -10,6 +10,9 @@ import {
   tool,
 } from '../../src/index.js'
 import { answers, call, drive, initialize } from '../drive.js'
+import { serveInOneTurn } from '../clock.js'
+
+serveInOneTurn()
 
 const serverOf = (tools: Tool[], options: Partial<ServerOptions> = {}) =>
   createServer({ name: 'test', version: '1.0.0', tools, ...options })

@@ -3,6 +3,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Call, createServer, form, tool } from '../../src/index.js'
 import { serve } from '../../src/stdio.js'
 import { HANDSHAKE } from './child.js'
+import { serveInOneTurn } from '../clock.js'
+
+serveInOneTurn()
 
 /*
  * Requests in progress are limited in bytes. Each large one has 100 kB; five fit. Responses that the client does not read

@@ -3,6 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { type Server, ToolError, createServer, tool } from '../../src/index.js'
 import { type ServeOptions, type StdioOptions, serve, serveStdio } from '../../src/stdio.js'
 import { Child, HANDSHAKE, ROOT, call, ping, pong, stopped, text, within } from './child.js'
+import { serveInOneTurn } from '../clock.js'
+
+serveInOneTurn()
 
 const tools = [
   tool({

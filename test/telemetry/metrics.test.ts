@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { connect, http, memory } from '../../src/client.js'
 import { listen } from '../../src/http.js'
-import { createServer, prompt, tool } from '../../src/index.js'
+import { RpcError, createServer, prompt, roots, tool } from '../../src/index.js'
 import { otel } from '../../src/telemetry.js'
 import {
   AggregationTemporality,
@@ -108,6 +108,39 @@ describe('operation durations', () => {
     const names = new Set(points.map(({ attributes }) => attributes['gen_ai.tool.name']))
     expect(names.size).toBeLessThanOrEqual(202)
     expect(names).toContain('_OTHER')
+  })
+
+  it('have no error code that a peer chooses; known codes are not displaced', async () => {
+    const telemetry = otel({ meterProvider })
+    let code = 0
+    const asks = tool({
+      name: 'asks',
+      run: async (_, call) => {
+        const failed = await call.ask({ all: roots() }).catch((error: unknown) => error)
+        throw failed instanceof Error ? new RpcError(code, failed.message) : failed
+      },
+    })
+    const local = tool({
+      name: 'local',
+      run: () => Promise.reject(new RpcError(-32602, 'a code of the protocol')),
+    })
+    const server = createServer({ name: 'codes', version: '1', tools: [asks, local], telemetry })
+    await using client = await connect(memory(server), {
+      revision: '2025-11-25',
+      telemetry,
+      roots: () => {
+        throw new RpcError(code, 'a code of the client')
+      },
+    })
+    for (code = 1; code <= 250; code++) await client.callTool('asks').catch(() => {})
+    await client.callTool('local').catch(() => {})
+    for (const side of ['server', 'client']) {
+      const { points } = await pointsOf(`mcp.${side}.operation.duration`)
+      const valuesOf = (name: string) => new Set(points.map(({ attributes }) => attributes[name]))
+      const known = new Set(['-32602', '_OTHER', undefined])
+      expect(valuesOf('error.type')).toEqual(known)
+      expect(valuesOf('rpc.response.status_code')).toEqual(known)
+    }
   })
 
   it('have no session id and no request id', async () => {

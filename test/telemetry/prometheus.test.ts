@@ -2,6 +2,7 @@ import { type IncomingMessage, request as httpRequest } from 'node:http'
 import { text as textOf } from 'node:stream/consumers'
 import { afterEach, describe, expect, it } from 'vitest'
 import { connect, http, memory } from '../../src/client.js'
+import { scriptedServer } from '../client/scripted-server.js'
 import { createServer, tool } from '../../src/index.js'
 import { type MetricsOptions, listenMetrics, prometheus } from '../../src/prometheus.js'
 import { otel } from '../../src/telemetry.js'
@@ -188,3 +189,20 @@ describe('ccmcp serve --http --metrics', () => {
     expect(child.code).toBe(2)
   })
 })
+
+it.each(['2025-11-25', '2026-07-28'])(
+  'a request has no empty _meta where nothing is traced (%s)',
+  async (revision) => {
+    const paramsOf = async (options: object) => {
+      const server = scriptedServer({ revision, capabilities: { tools: {} }, serve: () => false })
+      await using client = await connect(server, { revision, ...options })
+      await client.request('tools/list')
+      await client.request('tools/list', { cursor: 'a' })
+      await client.request('tools/list', { _meta: { 'example.com/a': 1 } })
+      return server.of('tools/list').map(({ params }) => params)
+    }
+    const traced = await paramsOf({ telemetry: prometheus() })
+    expect(traced).toEqual(await paramsOf({}))
+    expect(traced).toHaveLength(3)
+  },
+)

@@ -4,7 +4,7 @@ import { truncate, truncateJson } from '../../jsonrpc/truncate.js'
 import type { CompleteResult } from '../../protocol/model.js'
 import type { Context } from '../context.js'
 import type { Complete } from '../define.js'
-import { checkScopes, convertResult, isVisibleTo } from './definition.js'
+import { checkScopes, convertResult, isStrings, isVisibleTo } from './definition.js'
 
 /** Maximum values of a completion. */
 const MAX_VALUES = 100
@@ -88,14 +88,12 @@ async function completerOf(
   )
 }
 
-function isStrings(value: unknown): value is string[] {
-  return Array.isArray(value) && value.every((each) => typeof each === 'string')
-}
-
 function strings(values: Params): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(values).filter(
-      (entry): entry is [string, string] => typeof entry[1] === 'string',
-    ),
-  )
+  const found: [string, string][] = []
+  // Not `entries`: there may be 200,000.
+  for (const name of Object.keys(values)) {
+    const value = values[name]
+    if (typeof value === 'string') found.push([name, value])
+  }
+  return Object.fromEntries(found)
 }

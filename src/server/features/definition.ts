@@ -65,7 +65,8 @@ interface SharedProperties {
 }
 
 export type Rule = readonly [holds: (value: unknown) => boolean, what: string]
-export const TEXT: Rule = [(value) => typeof value === 'string', 'a string']
+const isText = (value: unknown) => typeof value === 'string'
+export const TEXT: Rule = [isText, 'a string']
 export const FLAG: Rule = [(value) => typeof value === 'boolean', 'true or false']
 const OBJECT: Rule = [isObject, 'an object']
 export const isFunction: Rule[0] = (value) => typeof value === 'function'
@@ -73,7 +74,14 @@ const oneOf =
   (...values: readonly unknown[]): Rule[0] =>
   (value) =>
     values.includes(value)
-const listOf = (holds: Rule[0]) => (value: unknown) => Array.isArray(value) && value.every(holds)
+/** Whether it is an array without holes, which would be sent as null: `every` does not see them. */
+export function isListOf<Item = unknown>(
+  value: unknown,
+  holds: (item: unknown) => boolean,
+): value is Item[] {
+  return Array.isArray(value) && !value.includes(undefined) && value.every(holds)
+}
+export const isStrings = (value: unknown) => isListOf<string>(value, isText)
 
 const SHARED: Readonly<Record<string, Rule>> = {
   title: TEXT,
@@ -82,13 +90,14 @@ const SHARED: Readonly<Record<string, Rule>> = {
   meta: OBJECT,
   visible: [isFunction, 'a function of the caller'],
 }
+const isRole = oneOf('user', 'assistant')
 const ANNOTATIONS: Readonly<Record<string, Rule>> = {
   title: TEXT,
   readOnlyHint: FLAG,
   destructiveHint: FLAG,
   idempotentHint: FLAG,
   openWorldHint: FLAG,
-  audience: [listOf(oneOf('user', 'assistant')), 'an array of "user" and "assistant"'],
+  audience: [(value) => isListOf(value, isRole), 'an array of "user" and "assistant"'],
   priority: [
     (value) => typeof value === 'number' && value >= 0 && value <= 1,
     'a number from 0 to 1',
@@ -97,7 +106,7 @@ const ANNOTATIONS: Readonly<Record<string, Rule>> = {
 }
 const ICON: Readonly<Record<string, Rule>> = {
   mimeType: TEXT,
-  sizes: [listOf(TEXT[0]), 'an array of strings'],
+  sizes: [isStrings, 'an array of strings'],
   theme: [oneOf('light', 'dark'), '"light" or "dark"'],
 }
 
@@ -125,23 +134,15 @@ export function checkSharedProperties(
   checkMembers(Object(annotations), ANNOTATIONS, fail, 'annotations.')
   if (
     icons !== undefined &&
-    !(
-      Array.isArray(icons) &&
-      icons.every((icon) => isObject(icon) && typeof icon['src'] === 'string')
-    )
-  ) {
+    !isListOf<object>(icons, (icon) => isObject(icon) && typeof icon['src'] === 'string')
+  )
     throw fail('"icons" must be an array of objects with a "src"')
-  }
   for (const icon of icons ?? []) checkMembers(icon, ICON, fail, 'icons.')
   if (
     scopes !== undefined &&
-    !(
-      Array.isArray(scopes) &&
-      scopes.every((scope) => typeof scope === 'string' && /^[!#-[\]-~]+$/.test(scope))
-    )
-  ) {
+    !isListOf(scopes, (scope) => typeof scope === 'string' && /^[!#-[\]-~]+$/.test(scope))
+  )
     throw fail('"scopes" must be an array of OAuth scopes: words without spaces and quotes')
-  }
 }
 
 /** Not cacheable. */

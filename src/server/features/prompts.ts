@@ -3,6 +3,7 @@ import { andThen } from '../../jsonrpc/hook.js'
 import { type Params, isObject } from '../../jsonrpc/message.js'
 import { truncate } from '../../jsonrpc/truncate.js'
 import type { GetPromptResult, PromptListing, PromptMessage } from '../../protocol/model.js'
+import { MAX_ISSUES } from '../../schema/standard.js'
 import type { Context } from '../context.js'
 import type { Prompt } from '../define.js'
 import { isToolError } from '../tool-error.js'
@@ -66,13 +67,15 @@ function checkArguments(
       problems.push(`${argument} must be one of ${allowed.join(', ')}`)
     else values.push([argument, value])
   }
-  for (const argument of Object.keys(given))
+  for (const argument of Object.keys(given)) {
+    if (problems.length >= MAX_ISSUES) break
     if (!Object.hasOwn(declared, argument))
       problems.push(`${truncate(argument)} is an unknown argument`)
+  }
   if (problems.length > 0)
     throw new RpcError(
       INVALID_PARAMS,
-      `Invalid arguments for prompt ${name}: ${problems.slice(0, 20).join('; ')}`,
+      `Invalid arguments for prompt ${name}: ${problems.slice(0, MAX_ISSUES).join('; ')}`,
     )
   // Own properties, also of an argument that is named __proto__.
   return Object.fromEntries(values)

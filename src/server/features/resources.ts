@@ -14,7 +14,7 @@ import type { Context, InternalServer } from '../context.js'
 import type { Resource } from '../define.js'
 import { isToolError } from '../tool-error.js'
 import { MAX_LENGTH } from '../uri-template.js'
-import { looseKey, normalizeUri } from '../uri.js'
+import { type NormalizedUri, looseKey, normalizeUri } from '../uri.js'
 import { visibleTo, checkScopes, convertResult, hintOf, withoutUndefined } from './definition.js'
 import { wholeResult } from './result.js'
 
@@ -139,10 +139,14 @@ interface UriMatch {
  * not use it. A restricted definition also guards other spellings of its URI that another definition would serve (see
  * `looseKey`). Undefined if no definition matches.
  */
-function matchUri({ resources }: InternalServer, uri: string): UriMatch | undefined {
+function matchUri(
+  { resources }: InternalServer,
+  uri: string,
+  known?: NormalizedUri,
+): UriMatch | undefined {
   // Percent-encoding makes a URI at most three times as long: a longer one cannot be that of a definition.
   if (uri.length > 3 * MAX_LENGTH) return undefined
-  const normalized = normalizeUri(uri)
+  const normalized = known ?? normalizeUri(uri)
   const { text, withOriginalHost: cased, hasDotSegments: dotted } = normalized
   const fixed = resources.entry(text)
   if (fixed !== undefined && fixed.served.template === undefined)
@@ -150,8 +154,7 @@ function matchUri({ resources }: InternalServer, uri: string): UriMatch | undefi
   const match: UriMatch = { entries: [], found: undefined }
   if (dotted) return match
   if (text.length > MAX_LENGTH) return undefined
-  // A fragment names a part of a resource: it is no way around the restrictions of the whole.
-  const keys = [normalized, { ...normalized, text: text.replace(/#.*/s, '') }].map(looseKey)
+  let keys: string[] | undefined
   for (const entry of resources.entries()) {
     const { definition, served, enabled } = entry
     const { template } = served
@@ -159,8 +162,10 @@ function matchUri({ resources }: InternalServer, uri: string): UriMatch | undefi
     const variables = template?.match(text, cased)
     if (variables === undefined) {
       const forAll = enabled && definition.visible === undefined && definition.scopes === undefined
-      if (forAll || !keys.some((key) => template?.matchesFolded(key) ?? served.folded === key))
-        continue
+      if (forAll) continue
+      // A fragment names a part of a resource: it is no way around the restrictions of the whole.
+      keys ??= [normalized, { ...normalized, text: text.replace(/#.*/s, '') }].map(looseKey)
+      if (!keys.some((key) => template?.matchesFolded(key) ?? served.folded === key)) continue
     } else if (definition.anyPath === true || template?.escapesPath(variables) === false)
       match.found = { definition, variables }
     match.entries.push(entry)
@@ -180,8 +185,12 @@ interface Lookup {
 }
 
 /** The definition that the caller may use for a URI. Throws if its token lacks a required scope. */
-function findForCaller(context: Context, uri: string): Lookup | Promise<Lookup> {
-  const match = matchUri(context.server, uri)
+function findForCaller(
+  context: Context,
+  uri: string,
+  known?: NormalizedUri,
+): Lookup | Promise<Lookup> {
+  const match = matchUri(context.server, uri, known)
   if (match === undefined) return { known: false }
   return andThen(isHidden(match, context), (hidden) => {
     if (hidden) return { known: true }
@@ -199,8 +208,15 @@ export function findResource(server: InternalServer, uri: string): Resource | un
  * Whether a caller may subscribe to a resource: not to one that it cannot see, but to one that is not defined yet.
  * Throws if its token lacks a required scope.
  */
-export function maySubscribe(context: Context, uri: string): boolean | Promise<boolean> {
-  return andThen(findForCaller(context, uri), ({ known, found }) => !known || found !== undefined)
+export function maySubscribe(
+  context: Context,
+  uri: string,
+  normalized: NormalizedUri,
+): boolean | Promise<boolean> {
+  return andThen(
+    findForCaller(context, uri, normalized),
+    ({ known, found }) => !known || found !== undefined,
+  )
 }
 
 /** What `read` returned, as a result: text, bytes, or one or several contents in full; a `ReadResourceResult` is taken as it is. */
@@ -227,7 +243,7 @@ function resultOf(
 function contentsOf(value: unknown, uri: string, mimeType: string | undefined): ResourceContents[] {
   const items: unknown[] = Array.isArray(value) ? value : [value]
   const type = mimeType === undefined ? {} : { mimeType }
-  return items.map((item, index) => {
+  return Array.from(items, (item, index) => {
     if (typeof item === 'string') return { uri, ...type, text: item }
     if (item instanceof Uint8Array) return { uri, ...type, blob: toBase64(item) }
     const { text, blob } = isObject(item) ? item : {}

@@ -2,7 +2,7 @@ import { isObject, isThenable } from '../../jsonrpc/message.js'
 import type { CallToolResult, ContentBlock, Meta } from '../../protocol/model.js'
 import { type Validator, type Outcome, describeIssues } from '../../schema/standard.js'
 import { type ToolResult, isBranded } from '../define.js'
-import { withoutUndefined } from './definition.js'
+import { isListOf, withoutUndefined } from './definition.js'
 
 /**
  * What a handler returned, as a result. With an `output` schema the return
@@ -55,11 +55,8 @@ export function otherMember(value: unknown): string | undefined {
     return Object.keys(value).some((name) => MEMBERS.has(name)) ? '' : undefined
   if (!Object.hasOwn(value, 'content')) return undefined
   const { content, isError } = value
-  return Array.isArray(content) &&
-    (content.length > 0 || isError === true) &&
-    content.every(isBlock)
-    ? other
-    : undefined
+  const whole = isListOf(content, isBlock) && (content.length > 0 || isError === true)
+  return whole ? other : undefined
 }
 
 /** What `read` or `build` returned, if it is a whole result: an object with the first of its members. Throws if it is malformed. */
@@ -127,7 +124,7 @@ function isPlainJson(value: unknown): boolean {
   if (typeof value === 'number') return Number.isFinite(value)
   if (typeof value !== 'object' || value === null)
     return !['bigint', 'function', 'symbol'].includes(typeof value)
-  if (Array.isArray(value)) return value.every(isPlainJson)
+  if (Array.isArray(value)) return isListOf(value, isPlainJson)
   const prototype: unknown = Object.getPrototypeOf(value)
   return (
     (prototype === Object.prototype || prototype === null) &&
@@ -160,9 +157,8 @@ function contentOf(value: unknown): ContentBlock[] {
   if (value === undefined) return []
   if (
     isBlock(value) ||
-    (Array.isArray(value) &&
-      value.length > 0 &&
-      value.every((item) => typeof item === 'string' || isBlock(item)))
+    (isListOf<string | ContentBlock>(value, (item) => typeof item === 'string' || isBlock(item)) &&
+      value.length > 0)
   )
     return blocksOf(value)
   return [{ type: 'text', text: toJson(value) }]
@@ -172,7 +168,8 @@ export function blocksOf(
   content: string | ContentBlock | readonly (string | ContentBlock)[],
 ): ContentBlock[] {
   const items = typeof content === 'string' || !Array.isArray(content) ? [content] : content
-  return items.map((item: string | ContentBlock, index) => {
+  // `map` would not see holes, which are sent as null.
+  return Array.from(items, (item: string | ContentBlock, index) => {
     if (typeof item === 'string') return { type: 'text', text: item }
     if (!isBlock(item))
       throw new TypeError(

@@ -11,6 +11,7 @@ import {
   checkSharedProperties,
   checkListable,
   isFunction,
+  isStrings,
   withoutUndefined,
 } from './definition.js'
 
@@ -51,11 +52,7 @@ const ARGUMENT_MEMBERS: Readonly<Record<keyof PromptArgument, Rule>> = {
   title: TEXT,
   description: TEXT,
   required: FLAG,
-  values: [
-    (value) =>
-      Array.isArray(value) && value.length > 0 && value.every((each) => typeof each === 'string'),
-    'an array of strings',
-  ],
+  values: [(value) => isStrings(value) && value.length > 0, 'an array of strings'],
   complete: [isFunction, 'a function of what has been typed'],
 }
 const STRINGS =
