@@ -1,5 +1,6 @@
 import { type JsonSchema, describeIssues, isObject } from '../schema/issue.js'
 import { check } from '../schema/json-schema.js'
+import { lint } from '../schema/lint.js'
 import { truncate } from './format.js'
 import { FORMATS } from './elicit-formats.js'
 
@@ -67,9 +68,16 @@ function shownValue(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-function problemOf(schema: JsonSchema, value: unknown): string | undefined {
+/** What a value lacks. A schema that cannot be used safely, such as one with a slow pattern, is left to the server. */
+export function problemBy(schema: JsonSchema, value: unknown): string | undefined {
+  if (lint(schema).length > 0) return undefined
   const { issues } = check(schema, value)
-  if (issues !== undefined) return describeIssues(issues)
+  return issues === undefined ? undefined : describeIssues(issues)
+}
+
+function problemOf(schema: JsonSchema, value: unknown): string | undefined {
+  const problem = problemBy(schema, value)
+  if (problem !== undefined) return problem
   const { format } = schema
   const rule =
     typeof format === 'string' && Object.hasOwn(FORMATS, format) ? FORMATS[format] : undefined

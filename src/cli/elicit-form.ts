@@ -1,7 +1,6 @@
 import type { ElicitResult } from '../client.js'
-import { describeIssues, isObject } from '../schema/issue.js'
-import { check } from '../schema/json-schema.js'
-import { type Field, fieldsOf } from './elicit-fields.js'
+import { isObject } from '../schema/issue.js'
+import { type Field, fieldsOf, problemBy } from './elicit-fields.js'
 import { indented, truncate } from './format.js'
 import { type Piece, styled } from './print.js'
 import type { Questions } from './questions.js'
@@ -39,7 +38,8 @@ export async function answerForm(
       else values.set(field.name, answer.value)
     }
     const content = Object.fromEntries(values)
-    const problem = problemOf(schema, content)
+    // What concerns several fields.
+    const problem = isObject(schema) ? problemBy(schema, content) : undefined
     if (problem !== undefined) {
       questions.write('\n', styled('error', `The answers do not fit together: ${problem}`), '\n')
       continue
@@ -51,13 +51,6 @@ export async function answerForm(
       ? { action: choice, content: content as Content }
       : { action: choice }
   }
-}
-
-/** Checks what concerns several fields. */
-function problemOf(schema: unknown, content: object): string | undefined {
-  if (!isObject(schema)) return undefined
-  const { issues } = check(schema, content)
-  return issues === undefined ? undefined : describeIssues(issues)
 }
 
 type Answer = { value: unknown } | 'skipped' | 'cancelled'

@@ -62,6 +62,14 @@ const one = (schema: object, required = true) => ({
 })
 
 describe('a form', () => {
+  it('is not blocked by a pattern that takes exponential time', async () => {
+    const { result } = await answered(one({ type: 'string', pattern: '^((a|a)*)\\1b$' }), [
+      ['x: ', 'a'.repeat(60)],
+      [REVIEW, 'y'],
+    ])
+    expect(result).toMatchObject({ content: { x: 'a'.repeat(60) } })
+  })
+
   it.each<[string, object, string[], unknown, string]>([
     ['text', { type: 'string', minLength: 2 }, ['', 'a', 'ab'], 'ab', 'a value is required'],
     [

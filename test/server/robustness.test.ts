@@ -251,7 +251,7 @@ describe('a handler', () => {
     await expect(client.getPrompt('whole')).rejects.toThrow('returned a malformed result')
     await expect(
       client.complete({ template: 'holes:///{name}' }, { name: 'name', value: '' }),
-    ).rejects.toThrow('Internal error')
+    ).rejects.toThrow('it must be an array of strings')
   })
 
   it('call.signal is one object and is aborted for late readers', async () => {
