@@ -160,7 +160,7 @@ function checkSchema(schema: JsonNode, member: string, tool: string, found: Fram
 }
 
 /** The keyword that a problem is about, if it is not a fault of the schema itself. */
-const TOLERATED = /(?:^|\/)(pattern|patternProperties|\$ref|\$dynamicRef): /
+const TOLERATED = /(?:^|\/)(pattern|patternProperties|\$id|\$ref|\$dynamicRef): /
 
 /** How a problem of a schema is reported. Patterns should, but need not, be regular expressions of ECMAScript. */
 function ruleOf(problem: string): 'invalid-schema' | 'refused-schema' | undefined {

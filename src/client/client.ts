@@ -1,3 +1,4 @@
+import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
 import type {
   CallToolResult,
@@ -37,13 +38,14 @@ type EventOf<Name> = Name extends keyof ClientEvents
 /** A connected client. */
 export class Client {
   readonly #connection: Connection
-  readonly #validateResults: boolean
+  readonly #unvalidated: ((entry: LogEntry) => void) | undefined
   readonly #send = (method: string, params: Params | undefined, options?: SessionCallOptions) =>
     this.#connection.request(method, params, options)
 
-  constructor(connection: Connection, validateResults: boolean) {
+  /** `unvalidated`: validates results by the listed schemas, and receives which of them cannot be used. */
+  constructor(connection: Connection, unvalidated?: (entry: LogEntry) => void) {
     this.#connection = connection
-    this.#validateResults = validateResults
+    this.#unvalidated = unvalidated
   }
 
   /** The negotiated protocol revision. */
@@ -103,12 +105,13 @@ export class Client {
   ): Promise<CallToolResult | TypedToolResult<Schema>> {
     checkFirst(name, 'callTool(name, args)')
     const check = output === undefined ? undefined : checkBy(output)
-    const schema = this.#validateResults ? await this.#outputSchema(name, options) : undefined
+    const unvalidated = this.#unvalidated
+    const schema = unvalidated && (await this.#outputSchema(name, options))
     const received = await this.#send('tools/call', { name, arguments: args }, options)
     if (!Array.isArray(received['content']))
       throw new TypeError(`The result of the tool ${name} has no "content"`)
     const result = received as unknown as CallToolResult // the content is not checked
-    if (schema !== undefined) await checkResult(name, result, schema)
+    if (unvalidated !== undefined) await checkResult(name, result, schema, unvalidated)
     return check === undefined ? result : await typedResult(name, result, check)
   }
 

@@ -46,7 +46,7 @@ export interface ConnectOptions<
   reconnect?: boolean | ReconnectOptions
   /** Limits of the cache for results that the server allows to reuse; `false` for no cache. */
   cache?: boolean | CacheOptions
-  /** Validates the results of tools by the output schemas that the server lists (default false). */
+  /** Validates the results of tools by the output schemas that the server lists, and reports schemas that cannot be used (default false). */
   validateResults?: boolean
   /** The `prior` of an earlier client of the same server, which saves a request. One that is wrong is ignored. */
   prior?: unknown
@@ -92,7 +92,8 @@ export async function connect<
     report,
   })
   await connection.connect(options.signal)
-  const client = new Client(connection, validateResults)
+  const unvalidated = (entry: LogEntry) => callHook(() => report(entry), ignore)
+  const client = new Client(connection, validateResults ? unvalidated : undefined)
   try {
     extensions.connected(client, connection.connectionOf)
   } catch (error) {

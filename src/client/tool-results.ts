@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../jsonrpc/errors.js'
+import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { isObject } from '../jsonrpc/message.js'
 import { truncate } from '../jsonrpc/truncate.js'
 import type { CallToolResult, ToolListing } from '../protocol/model.js'
@@ -21,14 +22,10 @@ export class InvalidResultError extends Error {
   /** What is wrong with its structured content. */
   readonly issues: readonly Issue[]
 
-  constructor(
-    message: string,
-    result: CallToolResult,
-    facts: { issues?: readonly Issue[]; cause?: unknown } = {},
-  ) {
-    super(message, facts.cause === undefined ? {} : { cause: facts.cause })
+  constructor(message: string, result: CallToolResult, issues: readonly Issue[] = []) {
+    super(message)
     this.result = result
-    this.issues = facts.issues ?? []
+    this.issues = issues
   }
 }
 
@@ -91,7 +88,7 @@ async function validated(
   throw new InvalidResultError(
     `The result of the tool ${tool} does not fit the output schema: ${describeIssues(outcome.issues)}`,
     result,
-    { issues: outcome.issues },
+    outcome.issues,
   )
 }
 
@@ -131,27 +128,44 @@ export class OutputSchemas {
   }
 }
 
-/** Throws if the result does not fit the output schema that the server has listed for the tool. */
+/**
+ * Throws if the result does not fit the output schema that the server has listed for the tool. A schema that cannot be
+ * used is reported, and the result is not validated: the call has already run.
+ */
 export async function checkResult(
   name: string,
   result: CallToolResult,
   schema: unknown,
+  report: (entry: LogEntry) => void,
 ): Promise<void> {
   if (schema === undefined || result.isError === true) return
-  let check: Check
+  const check = listedCheck(name, schema, report)
+  if (check !== undefined) await validated(name, result, result.structuredContent, check)
+}
+
+/** The checks by listed schemas; undefined for those that cannot be used, which are reported once. */
+const listed = new WeakMap<object, Check | undefined>()
+
+function listedCheck(
+  name: string,
+  schema: unknown,
+  report: (entry: LogEntry) => void,
+): Check | undefined {
+  if (isObject(schema) && listed.has(schema)) return listed.get(schema)
+  let check: Check | undefined
   try {
     if (!isObject(schema)) throw new TypeError('is not an object')
     // A JSON Schema, whatever a server gives it as a member.
     const { '~standard': _, ...json } = schema
-    check = compiled.get(schema) ?? validator(json)
-    compiled.set(schema, check)
-  } catch (cause) {
-    const problem = cause instanceof Error ? cause.message : String(cause)
-    throw new InvalidResultError(
-      `The result of the tool ${truncate(name)} cannot be validated: its output schema ${truncate(problem)}`,
-      result,
-      { cause },
-    )
+    check = validator(json)
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error)
+    report({
+      level: 'warning',
+      message: `The results of the tool ${truncate(name)} are not validated: its output schema ${truncate(problem)}`,
+      error,
+    })
   }
-  await validated(name, result, result.structuredContent, check)
+  if (isObject(schema)) listed.set(schema, check)
+  return check
 }

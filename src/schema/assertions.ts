@@ -1,6 +1,7 @@
 import { isObject } from '../is-object.js'
 import { type Issues, type JsonSchema, describeValue, sizeOf } from './issue.js'
-import { matches, spend } from './pattern.js'
+import { matches } from './pattern.js'
+import type { Steps } from './steps.js'
 
 /* Keywords that apply to a value as a whole, not to its members or items. */
 
@@ -22,28 +23,47 @@ export function isOfType(type: unknown, value: unknown): boolean {
 }
 
 /** Whether two JSON values are equal, regardless of the order of keys. */
-export function sameJson(one: unknown, other: unknown): boolean {
+export function sameJson(one: unknown, other: unknown, steps: Steps): boolean {
   if (one === other) return true
   if (Array.isArray(one)) {
-    spend(one.length)
+    steps.spend(one.length)
     return (
       Array.isArray(other) &&
       one.length === other.length &&
-      one.every((item, index) => sameJson(item, other[index]))
+      one.every((item, index) => sameJson(item, other[index], steps))
     )
   }
   if (!isObject(one) || !isObject(other)) return false
-  const names = keysOf(one)
+  const names = keysOf(one, steps)
   return (
-    names.length === keysOf(other).length &&
-    names.every((name) => Object.hasOwn(other, name) && sameJson(one[name], other[name]))
+    names.length === keysOf(other, steps).length &&
+    names.every((name) => Object.hasOwn(other, name) && sameJson(one[name], other[name], steps))
   )
 }
 
-export function keysOf(value: object): string[] {
+export function keysOf(value: object, steps: Steps): string[] {
   const names = Object.keys(value)
-  spend(4 * names.length)
+  steps.spend(4 * names.length)
   return names
+}
+
+type Named<Part> = readonly (readonly [name: string, part: Part])[]
+
+/**
+ * Returns a function that selects from the members of a schema, in their order, those that a value may have: all, unless
+ * they are many more than the value's members.
+ */
+export function selector<Part>(members: Named<Part>): (value: object) => Named<Part> {
+  if (members.length <= 16) return () => members
+  const positions = new Map(members.map(([name], position) => [name, position]))
+  return (value) => {
+    const names = Object.keys(value)
+    if (names.length > members.length / 4) return members
+    return names
+      .flatMap((name) => positions.get(name) ?? [])
+      .toSorted((one, other) => one - other)
+      .flatMap((position) => members.slice(position, position + 1))
+  }
 }
 
 /** The bounds of a number: the keyword, whether a number is within the bound, and the words for it. */
@@ -58,14 +78,16 @@ export const BOUNDS: readonly (readonly [
   ['exclusiveMaximum', (value, bound) => value < bound, 'less than'],
 ]
 
-export function checkNumber(schema: JsonSchema, value: number, issues: Issues): void {
+export function checkNumber(schema: JsonSchema, value: number, issues: Issues, steps: Steps): void {
   for (const [keyword, holds, words] of BOUNDS) {
     const bound = schema[keyword]
     if (typeof bound === 'number' && !holds(value, bound))
       issues.add(`must be ${words} ${bound}, not ${value}`)
   }
   const { multipleOf } = schema
-  if (typeof multipleOf === 'number' && !isMultiple(value, multipleOf))
+  if (typeof multipleOf !== 'number') return
+  steps.spend(64)
+  if (!isMultiple(value, multipleOf))
     issues.add(`must be a multiple of ${multipleOf}, not ${value}`)
 }
 
@@ -87,12 +109,12 @@ function decimal(value: number): { digits: bigint; exponent: number } {
   }
 }
 
-export function checkString(schema: JsonSchema, value: string, issues: Issues): void {
+export function checkString(schema: JsonSchema, value: string, issues: Issues, steps: Steps): void {
   if ('minLength' in schema || 'maxLength' in schema)
     checkBounds(schema, 'Length', sizeOf(value), 'characters', issues)
   const { pattern } = schema
   if (typeof pattern !== 'string') return
-  if (!matches(pattern, value))
+  if (!matches(pattern, value, steps))
     issues.add(`must match the pattern ${pattern}, not ${describeValue(value)}`)
 }
 
@@ -123,7 +145,9 @@ export function checkUnique(
   value: readonly unknown[],
   identities: Identities,
   issues: Issues,
+  steps: Steps,
 ): void {
+  steps.spend(16 * value.length)
   const seen = new Map<number, number>()
   for (let index = 0; index < value.length; index++) {
     const identity = identities.of(value[index])
@@ -139,10 +163,15 @@ export function checkUnique(
  * cost is linear in the value, even for nested arrays with `uniqueItems`.
  */
 export class Identities {
+  readonly #steps: Steps
   readonly #primitives = new Map<unknown, number>()
   readonly #containers = new Map<object, number>()
   readonly #contents = new Map<string, number>()
   #last = 0
+
+  constructor(steps: Steps) {
+    this.#steps = steps
+  }
 
   of(value: unknown): number {
     if (typeof value !== 'object' || value === null) return this.#number(this.#primitives, value)
@@ -158,11 +187,13 @@ export class Identities {
   }
 
   #items(value: readonly unknown[]): string {
+    this.#steps.spend(32 * value.length)
     return `[${value.map((item) => this.of(item)).join()}]`
   }
 
   #members(value: object): string {
     const members = Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1))
+    this.#steps.spend(64 * members.length)
     return `{${members.map(([name, part]) => `${JSON.stringify(name)}:${this.of(part)}`).join()}}`
   }
 

@@ -21,9 +21,17 @@ import {
   keysOf,
   sameJson,
 } from './assertions.js'
-import { StepLimitError, matches, resetSteps, spend } from './pattern.js'
-import { EvaluatedParts, Scope, type CachedResult } from './dynamic-scope.js'
-import { type AnySchema, SchemaIndex, isSchema } from './schema-index.js'
+import { matches } from './pattern.js'
+import { EvaluatedParts, Scope, type CachedResult, VALID, isEnough } from './dynamic-scope.js'
+import {
+  type AnySchema,
+  SchemaIndex,
+  isSchema,
+  itemsOf,
+  schemasOf,
+  stringsOf,
+} from './schema-index.js'
+import { Steps, validationError } from './steps.js'
 
 /*
  * A complete validator for JSON Schema 2020-12 and draft-07, for schemas that `simple.ts` does not compile. It interprets
@@ -34,6 +42,7 @@ import { type AnySchema, SchemaIndex, isSchema } from './schema-index.js'
 const indexes = new WeakMap<JsonSchema, SchemaIndex>()
 /** Maximum depth of the recursion, which is limited by the stack. */
 const MAX_DEPTH = 2000
+const DEPENDENCIES = ['dependentRequired', 'dependentSchemas', 'dependencies']
 /** The steps that a schema counts for each time it is applied. */
 const APPLY_STEPS = 16
 
@@ -45,35 +54,29 @@ export function check(schema: JsonSchema, value: unknown): Outcome {
     indexes.set(schema, index)
   }
   const issues = new Issues()
-  resetSteps()
   try {
-    new Walk(index).apply(index.root, value, issues, undefined)
+    new Walk(index, new Steps(value)).apply(index.root, value, issues, undefined)
   } catch (error) {
     return { issues: [{ path: '', message: validationError(error) }] }
   }
   return issues.count === 0 ? { value } : { issues: issues.result() }
 }
 
-/** The reason why a value could not be validated; rethrows errors that the value did not cause. */
-function validationError(error: unknown): string {
-  // MAX_DEPTH or the stack is exceeded, or a Map or a string has reached its maximum size.
-  if (error instanceof RangeError) return 'is nested too deeply or too large to be validated'
-  if (error instanceof StepLimitError) return error.message
-  throw error
-}
-
 class Walk {
   readonly #index: SchemaIndex
-  readonly #identities = new Identities()
+  readonly #steps: Steps
+  readonly #identities: Identities
   #scope: Scope
   #depth = 0
   /** The number of the current location in the value, and the highest number so far. */
   #place = 0
   #places = 0
 
-  constructor(index: SchemaIndex) {
+  constructor(index: SchemaIndex, steps: Steps) {
     this.#index = index
-    this.#scope = new Scope(index)
+    this.#steps = steps
+    this.#identities = new Identities(steps)
+    this.#scope = new Scope(index, steps)
   }
 
   /** Applies a schema to a value. If `outer` is given, adds to it which members and items were evaluated. */
@@ -86,7 +89,7 @@ class Walk {
     if (schema === true || issues.full) return
     if (schema === false) return issues.add('is not allowed here')
     if (++this.#depth > MAX_DEPTH) throw new RangeError()
-    spend(APPLY_STEPS)
+    this.#steps.spend(APPLY_STEPS)
     const scope = this.#scope
     this.#scope = scope.enter(this.#index.baseOf(schema))
     // `unevaluated…` sees what its own schema object and subschemas have evaluated, not what sibling schemas have.
@@ -97,10 +100,10 @@ class Walk {
     if (!this.#references(schema, value, issues, evaluated)) {
       this.#anyValue(schema, value, issues)
       this.#logic(schema, value, issues, evaluated)
-      if (typeof value === 'number') checkNumber(schema, value, issues)
+      if (typeof value === 'number') checkNumber(schema, value, issues, this.#steps)
       if (typeof value === 'string') {
-        spend(value.length / 8)
-        checkString(schema, value, issues)
+        this.#steps.spend(value.length / 8)
+        checkString(schema, value, issues, this.#steps)
       }
       if (Array.isArray(value)) this.#array(schema, value, issues, evaluated)
       else if (isObject(value)) this.#object(schema, value, issues, evaluated)
@@ -179,24 +182,18 @@ class Walk {
       this.#follow(this.#index.target(schema, reference), value, issues, evaluated)
       if (this.#index.draft7) return true
     }
-    if (typeof dynamic === 'string' && !this.#index.draft7)
-      this.#follow(this.#dynamicTarget(dynamic, schema), value, issues, evaluated)
+    if (typeof dynamic === 'string' && !this.#index.draft7) {
+      const { name, otherwise } = this.#index.dynamicTarget(schema, dynamic)
+      const outermost = name === undefined ? undefined : this.#scope.anchor(name)
+      this.#follow(outermost ?? otherwise, value, issues, evaluated)
+    }
     return false
-  }
-
-  #dynamicTarget(reference: string, schema: JsonSchema): AnySchema {
-    const name = this.#index.dynamicName(reference, schema)
-    return (
-      (name === undefined ? undefined : this.#scope.anchor(name)) ??
-      this.#index.resolve(reference, schema) ??
-      false
-    )
   }
 
   #anyValue(schema: JsonSchema, value: unknown, issues: Issues): void {
     const { type, enum: allowed, const: only } = schema
     if (type !== undefined) {
-      const types: unknown[] = Array.isArray(type) ? type : [type]
+      const types = Array.isArray(type) ? itemsOf(type, this.#steps) : [type]
       if (!types.some((each) => isOfType(each, value)))
         issues.add(`must be ${listTypes(types)}, not ${describeValue(value)}`)
     }
@@ -205,10 +202,11 @@ class Walk {
   }
 
   #enum(allowed: readonly unknown[], value: unknown, issues: Issues): void {
-    spend(allowed.length / 8)
-    if (issues.full || allowed.some((each) => sameJson(each, value))) return
+    const steps = this.#steps
+    steps.spend(allowed.length / 2)
+    if (issues.full || allowed.some((each) => sameJson(each, value, steps))) return
     const values = listValues(allowed)
-    spend(values.length / 4)
+    steps.spend(values.length / 2)
     issues.add(`must be ${values}, not ${describeValue(value)}`)
   }
 
@@ -219,9 +217,11 @@ class Walk {
     evaluated: EvaluatedParts | undefined,
   ): void {
     const { allOf, anyOf, oneOf, not, if: condition } = schema
-    for (const part of list(allOf)) this.apply(part, value, issues, evaluated)
-    if (anyOf !== undefined) this.#alternatives(list(anyOf), value, issues, evaluated, false)
-    if (oneOf !== undefined) this.#alternatives(list(oneOf), value, issues, evaluated, true)
+    for (const part of schemasOf(allOf, this.#steps)) this.apply(part, value, issues, evaluated)
+    if (anyOf !== undefined)
+      this.#alternatives(schemasOf(anyOf, this.#steps), value, issues, evaluated, false)
+    if (oneOf !== undefined)
+      this.#alternatives(schemasOf(oneOf, this.#steps), value, issues, evaluated, true)
     if (isSchema(not) && this.#try(not, value).count === 0)
       issues.add('must not match the schema in "not"')
     if (!isSchema(condition)) return
@@ -241,8 +241,10 @@ class Walk {
     for (const part of parts) {
       const { first } = this.#try(part, value, evaluated)
       if (first === undefined) matching++
-      else if (reasons.size < 4)
+      else if (reasons.size < 4) {
+        this.#steps.spend((first.path.length + first.message.length) / 8)
         reasons.add(first.path === '' ? first.message : `${shownPath(first.path)} ${first.message}`)
+      }
       if (matching === 1 && !exactly && evaluated === undefined) return
     }
     if (matching === 0) {
@@ -260,18 +262,16 @@ class Walk {
     issues: Issues,
     evaluated: EvaluatedParts | undefined,
   ): void {
-    spend(value.length)
+    this.#steps.spend(value.length)
     checkBounds(schema, 'Items', value.length, 'items', issues)
     if (schema['uniqueItems'] === true && value.length > 1)
-      checkUnique(value, this.#identities, issues)
+      checkUnique(value, this.#identities, issues, this.#steps)
     const { draft7 } = this.#index
     const { items, additionalItems, prefixItems, unevaluatedItems } = schema
     // A tuple is an array of `items` in draft-07, and `prefixItems` since 2020-12.
     const isTuple = draft7 && Array.isArray(items)
     const rest = isTuple ? additionalItems : items
-    let first: AnySchema[] = []
-    if (isTuple) first = list(items)
-    else if (!draft7) first = list(prefixItems)
+    const first = schemasOf(draft7 ? items : prefixItems, this.#steps)
     const count = isSchema(rest) ? value.length : Math.min(first.length, value.length)
     for (let index = 0; index < count && !issues.full; index++) {
       const part = first[index] ?? rest
@@ -280,9 +280,9 @@ class Walk {
     evaluated?.addFirstItems(count)
     this.#contains(schema, value, issues, evaluated)
     if (draft7 || !isSchema(unevaluatedItems)) return
+    const isEvaluated = evaluated?.known(this.#steps)
     for (let index = 0; index < value.length && !issues.full; index++)
-      if (evaluated?.hasItem(index) !== true)
-        this.#part(unevaluatedItems, value[index], index, issues)
+      if (isEvaluated?.(index) !== true) this.#part(unevaluatedItems, value[index], index, issues)
     evaluated?.addFirstItems(value.length)
   }
 
@@ -301,7 +301,7 @@ class Walk {
       this.#part(contains, value[index], index, found)
       if (found.count > 0) continue
       count++
-      if (!draft7) evaluated?.addItem(index)
+      if (!draft7) evaluated?.add(index)
     }
     const least = !draft7 && typeof minContains === 'number' ? minContains : 1
     const most = !draft7 && typeof maxContains === 'number' ? maxContains : Infinity
@@ -316,36 +316,59 @@ class Walk {
     issues: Issues,
     evaluated: EvaluatedParts | undefined,
   ): void {
-    const names = keysOf(value)
-    checkBounds(schema, 'Properties', names.length, 'properties', issues)
-    for (const name of stringsOf(schema['required']))
+    const steps = this.#steps
+    if ('minProperties' in schema || 'maxProperties' in schema)
+      checkBounds(schema, 'Properties', keysOf(value, steps).length, 'properties', issues)
+    for (const name of stringsOf(schema['required'], this.#steps))
       if (!issues.full && !Object.hasOwn(value, name)) issues.add('is required', member(name))
-    const {
-      properties,
-      patternProperties,
-      additionalProperties,
-      propertyNames,
-      unevaluatedProperties,
-    } = schema
-    const known = isObject(properties) ? properties : {}
-    const patterns = isObject(patternProperties) ? patternProperties : {}
-    const expressions = keysOf(patterns)
-    for (const name of names) {
-      if (issues.full) return
-      if (isSchema(propertyNames)) this.#name(propertyNames, name, issues)
-      const parts = Object.hasOwn(known, name) ? [known[name]] : []
-      for (const pattern of expressions) if (matches(pattern, name)) parts.push(patterns[pattern])
-      if (parts.length === 0 && isSchema(additionalProperties)) parts.push(additionalProperties)
-      this.#member(parts, value[name], name, issues, evaluated)
-    }
+    this.#members(schema, value, issues, evaluated)
     this.#dependencies(schema, value, issues, evaluated)
+    const { unevaluatedProperties } = schema
     if (this.#index.draft7 || !isSchema(unevaluatedProperties)) return
-    for (const name of names) {
+    const isEvaluated = evaluated?.known(steps)
+    for (const name of keysOf(value, steps)) {
       if (issues.full) return
-      if (evaluated?.hasMember(name) !== true)
-        this.#part(unevaluatedProperties, value[name], name, issues)
+      if (isEvaluated?.(name) !== true) this.#part(unevaluatedProperties, value[name], name, issues)
     }
     evaluated?.addAllMembers()
+  }
+
+  /** The members in `properties` in the schema's order, and then all others. */
+  #members(
+    schema: JsonSchema,
+    value: Record<string, unknown>,
+    issues: Issues,
+    evaluated: EvaluatedParts | undefined,
+  ): void {
+    const steps = this.#steps
+    const { properties, patternProperties, additionalProperties: others, propertyNames } = schema
+    const known = isObject(properties) ? properties : {}
+    const patterns = isObject(patternProperties) ? patternProperties : {}
+    const expressions = keysOf(patterns, steps)
+    const check = (name: string, own: unknown) => {
+      if (isSchema(propertyNames)) this.#name(propertyNames, name, issues)
+      const parts: unknown[] = own === undefined ? [] : [own]
+      for (const pattern of expressions)
+        if (matches(pattern, name, steps)) parts.push(patterns[pattern])
+      if (parts.length === 0) parts.push(others)
+      for (const part of parts) {
+        if (!isSchema(part)) continue
+        evaluated?.add(name)
+        this.#part(part, value[name], name, issues)
+      }
+    }
+    for (const [name, part] of this.#index.propertiesOf(schema)(value)) {
+      steps.spend(2)
+      if (issues.full) return
+      if (Object.hasOwn(value, name)) check(name, part)
+    }
+    // Most schemas say nothing about other members.
+    if (expressions.length > 0 || isSchema(propertyNames) || isSchema(others))
+      for (const name of keysOf(value, steps)) {
+        if (issues.full) return
+        if (!Object.hasOwn(known, name)) check(name, undefined)
+      }
+    if (isSchema(others)) evaluated?.addAllMembers()
   }
 
   #name(schema: AnySchema, name: string, issues: Issues): void {
@@ -354,56 +377,24 @@ class Walk {
     for (const { message } of found.result()) issues.add(`has a name that ${message}`, member(name))
   }
 
-  #member(
-    parts: readonly unknown[],
-    value: unknown,
-    name: string,
-    issues: Issues,
-    evaluated: EvaluatedParts | undefined,
-  ): void {
-    for (const part of parts) {
-      if (!isSchema(part)) continue
-      evaluated?.addMember(name)
-      this.#part(part, value, name, issues)
-    }
-  }
-
   #dependencies(
     schema: JsonSchema,
     value: Record<string, unknown>,
     issues: Issues,
     evaluated: EvaluatedParts | undefined,
   ): void {
-    for (const keyword of ['dependentRequired', 'dependentSchemas', 'dependencies']) {
+    for (const keyword of this.#index.draft7 ? ['dependencies'] : DEPENDENCIES) {
       const dependencies = schema[keyword]
       if (!isObject(dependencies)) continue
-      for (const name of keysOf(dependencies)) {
+      for (const name of keysOf(dependencies, this.#steps)) {
+        if (issues.full) return
         if (!Object.hasOwn(value, name)) continue
         const wanted = dependencies[name]
         if (isSchema(wanted)) this.apply(wanted, value, issues, evaluated)
-        for (const other of stringsOf(wanted))
+        for (const other of stringsOf(wanted, this.#steps))
           if (!Object.hasOwn(value, other))
             issues.add(`is required if ${name} is present`, member(other))
       }
     }
   }
-}
-
-/** The result for a valid value without evaluated parts: shared, because it is by far the most frequent. */
-const VALID: CachedResult = { issues: new Issues(), evaluated: undefined }
-
-/** Whether a cached result has enough issues, and the evaluated parts if needed. */
-function isEnough({ issues, evaluated }: CachedResult, limit: number, withParts: boolean): boolean {
-  if (issues.count > 0) return issues.limit >= limit
-  return !withParts || evaluated !== undefined
-}
-
-const list = (value: unknown): AnySchema[] => itemsOf(value).filter(isSchema)
-const stringsOf = (value: unknown): string[] =>
-  itemsOf(value).filter((each): each is string => typeof each === 'string')
-
-function itemsOf(value: unknown): unknown[] {
-  if (!Array.isArray(value)) return []
-  spend(value.length)
-  return value
 }

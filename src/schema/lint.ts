@@ -1,7 +1,8 @@
 import { isObject } from '../is-object.js'
 import { type JsonSchema, isDialect } from './issue.js'
-import { patternProblem, resetSteps } from './pattern.js'
-import { SchemaIndex, subschemas } from './schema-index.js'
+import { patternProblem } from './pattern.js'
+import { MAX_BASE, SchemaIndex, subschemas } from './schema-index.js'
+import { Steps } from './steps.js'
 
 /*
  * Finds the errors in a JSON Schema when the server is created. One invalid schema makes hosts drop the whole tool list
@@ -10,6 +11,8 @@ import { SchemaIndex, subschemas } from './schema-index.js'
 
 const MAX_DEPTH = 64
 const MAX_SUBSCHEMAS = 10_000
+/** Maximum schemas and references that are applied to one value within each other. */
+const MAX_FOLLOWING = 2000
 
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'null', 'array', 'object'])
 
@@ -93,7 +96,13 @@ export function lint(schema: unknown, { patterns = true }: LintOptions = {}): st
     ]
   }
   const shape = tooLarge(schema)
-  return shape === undefined ? problemsOf(schema, patterns) : [shape]
+  if (shape !== undefined) return [shape]
+  try {
+    return problemsOf(schema, patterns)
+  } catch (error) {
+    if (error instanceof RangeError) return ['too many references follow one another']
+    throw error
+  }
 }
 
 /** Checked first, because an object that contains itself would never end. */
@@ -117,7 +126,7 @@ function joinPath(path: string, place: string): string {
 }
 
 function problemsOf(root: JsonSchema, patterns: boolean): string[] {
-  resetSteps()
+  const steps = new Steps(root)
   const index = new SchemaIndex(root)
   const problems: string[] = []
   const open: { schema: unknown; path: string }[] = [{ schema: root, path: '' }]
@@ -134,7 +143,7 @@ function problemsOf(root: JsonSchema, patterns: boolean): string[] {
       if (schema[keyword] !== undefined && !holds(schema[keyword]))
         report(keyword, `must be ${what}`)
     for (const [keyword, pattern] of patternsOf(schema)) {
-      const problem = patternProblem(pattern, patterns)
+      const problem = patternProblem(pattern, patterns, steps)
       if (problem !== undefined) report(keyword, problem)
     }
     for (const keyword of ['$ref', '$dynamicRef']) {
@@ -142,6 +151,12 @@ function problemsOf(root: JsonSchema, patterns: boolean): string[] {
       if (typeof reference === 'string' && index.resolve(reference, schema) === undefined)
         report(keyword, unresolved(reference))
     }
+    const { type, items } = schema
+    if (Array.isArray(type) && new Set(type).size < type.length)
+      report('type', 'must not have the same type twice')
+    if (Array.isArray(items) && !index.draft7)
+      report('items', 'must be a schema; for a tuple use prefixItems, or "$schema" of draft-07')
+    if (index.hasLongId(schema)) report('$id', `must be at most ${MAX_BASE} characters long`)
     for (const [place, part] of subschemas(schema))
       open.push({ schema: part, path: joinPath(path, place) })
   }
@@ -163,6 +178,7 @@ function circularReference(index: SchemaIndex): string | undefined {
     if (!isObject(schema) || done.has(schema)) return undefined
     const { $ref: reference } = schema
     under.add(schema)
+    if (under.size > MAX_FOLLOWING) throw new RangeError()
     if (typeof reference === 'string') {
       const target = index.resolve(reference, schema)
       if (isObject(target) && under.has(target)) return reference

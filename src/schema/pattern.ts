@@ -1,11 +1,13 @@
 import {
   type Assertion,
+  MAX_INSTRUCTIONS,
   type Node,
   Parser,
   type Subject,
   type Test,
   UnsupportedPatternError,
 } from './pattern-syntax.js'
+import { StepLimitError, Steps } from './steps.js'
 
 /*
  * Regular expressions in linear time. `RegExp` backtracks: for ^(a+)+$ and a text of forty characters it runs for years.
@@ -20,52 +22,32 @@ type Instruction =
   | { do: 'fork'; to: number[] }
   | { do: 'match' }
 
-const MAX_INSTRUCTIONS = 10_000
-/** Maximum steps of a match: about half a second. */
-const MAX_STEPS = 20_000_000
-/** Maximum steps of one validation, of which matches and compilations are a part: about two seconds. */
-const MAX_TOTAL_STEPS = 5 * MAX_STEPS
-/** The steps that the compilation of a character or an instruction counts for. */
-const COMPILE_STEPS = 50
-/** Maximum instructions that stay compiled: about 32 MB. */
+/** The steps that the compilation of a character or an instruction counts for, and of a class such as `\p{L}`. */
+const COMPILE_STEPS = 30
+const CLASS_STEPS = 5000
+/** Maximum instructions and characters that stay compiled: about 32 MB. */
 const MAX_COMPILED = 200_000
-/** Steps for each character that count against neither. */
-const FREE_STEPS = 16
 
-/** The maximum steps are exceeded, and the value cannot be validated. */
-export class StepLimitError extends Error {}
+type Matcher = (text: string, steps: Steps) => boolean
 
-let totalLeft = MAX_TOTAL_STEPS
-
-/** Begins the validation of a value or of a schema, with the maximum steps. */
-export function resetSteps(): void {
-  totalLeft = MAX_TOTAL_STEPS
-}
-
-/** Counts steps of a validation. The cost of a schema is multiplied by that of the value, and both may be a peer's. */
-export function spend(steps: number): void {
-  totalLeft -= steps
-  if (totalLeft < 0) throw new StepLimitError('takes too many steps to be validated')
-}
-
-const matchers = new Map<string, (text: string) => boolean>()
-/** Instructions that were compiled since `matchers` was empty. */
+const matchers = new Map<string, Matcher>()
+/** Instructions and characters that were compiled since `matchers` was empty. */
 let compiled = 0
 
 /** Whether the pattern matches somewhere in the text; throws a StepLimitError if that takes too many steps. */
-export function matches(pattern: string, text: string): boolean {
+export function matches(pattern: string, text: string, steps = new Steps(text)): boolean {
   try {
-    spend(text.length + 16)
+    steps.spend(text.length + 16)
     let matcher = matchers.get(pattern)
     if (matcher === undefined) {
       if (matchers.size > 1000 || compiled > MAX_COMPILED) {
         matchers.clear()
         compiled = 0
       }
-      matcher = makeMatcher(pattern)
+      matcher = makeMatcher(pattern, steps)
       matchers.set(pattern, matcher)
     }
-    return matcher(text)
+    return matcher(text, steps)
   } catch (error) {
     if (error instanceof StepLimitError)
       error.message = `takes too many steps to be compared with the pattern ${pattern}`
@@ -73,18 +55,18 @@ export function matches(pattern: string, text: string): boolean {
   }
 }
 
-function makeMatcher(pattern: string): (text: string) => boolean {
-  spend(COMPILE_STEPS * (pattern.length + 10))
-  const native = new RegExp(pattern, 'u')
+function makeMatcher(pattern: string, steps: Steps): Matcher {
+  const native = nativeOf(pattern, steps)
   // Anchored at the start and with at most one quantifier at the end, backtracking is linear too.
   const simple =
     /^\^(?:[^()|*+?{}[\]\\]|\[(?:[^\]\\]|\\.)*\]|\\[^bBk1-9])*(?:[*+?]|\{\d+(?:,\d*)?\})?\$?$/u.test(
       pattern,
     )
+  compiled += pattern.length
   if (simple) return (text) => native.test(text)
   try {
-    const program = compile(pattern)
-    return (text) => walk(program, { text }, false, () => true)
+    const program = compile(pattern, steps)
+    return (text, spent) => walk(program, { text, steps: spent }, false, () => true)
   } catch (error) {
     // `patternProblem` has rejected those whose cost is not bounded.
     if (error instanceof UnsupportedPatternError) return (text) => native.test(text)
@@ -93,21 +75,43 @@ function makeMatcher(pattern: string): (text: string) => boolean {
 }
 
 /** The problem of a pattern, as part of a sentence: it is invalid, or (if `linear`) its cost is not bounded. */
-export function patternProblem(pattern: string, linear = true): string | undefined {
+export function patternProblem(
+  pattern: string,
+  linear = true,
+  steps = new Steps(pattern),
+): string | undefined {
+  const shown = () => JSON.stringify(pattern)
+  let native: RegExp | undefined
   try {
-    RegExp(pattern, 'u')
-  } catch {
-    return `${JSON.stringify(pattern)} is not a regular expression`
-  }
-  try {
-    compile(pattern)
+    native = nativeOf(pattern, steps)
+    compile(pattern, steps)
     return undefined
   } catch (error) {
     if (error instanceof StepLimitError)
       return 'the patterns of the schema are too large in total; simplify them'
+    if (native === undefined) return `${shown()} is not a regular expression`
+    if (error instanceof RangeError) return `${shown()} is nested too deeply; simplify it`
     if (!(error instanceof UnsupportedPatternError)) throw error
-    if (!linear || hasBoundedBacktracking(pattern)) return undefined
-    return `${JSON.stringify(pattern)} ${error.message} and can take more than linear time; simplify it`
+    if (!linear) return undefined
+    if (!hasBoundedBacktracking(pattern))
+      return `${shown()} ${error.message} and can take more than linear time; simplify it`
+    return isUsable(native) ? undefined : `${shown()} is too large; simplify it`
+  }
+}
+
+function nativeOf(pattern: string, steps: Steps): RegExp {
+  const classes = pattern.split(/\\p/i).length - 1
+  steps.spend(COMPILE_STEPS * (pattern.length + 10) + CLASS_STEPS * classes)
+  return new RegExp(pattern, 'u')
+}
+
+/** The runtime compiles an expression when it is used first, and rejects it then if it is too large. */
+function isUsable(expression: RegExp): boolean {
+  try {
+    expression.test('')
+    return true
+  } catch {
+    return false
   }
 }
 
@@ -140,24 +144,29 @@ interface Emitter {
   program: Instruction[]
   /** Whether the text is read from its end. */
   backwards: boolean
-  room: { left: number }
+  readonly room: { left: number }
+  readonly steps: Steps
 }
 
-function compile(pattern: string): Instruction[] {
-  return programOf(new Parser(pattern).parse(), false, { left: MAX_INSTRUCTIONS })
+function compile(pattern: string, steps: Steps): Instruction[] {
+  return programOf(new Parser(pattern).parse(), false, { room: { left: MAX_INSTRUCTIONS }, steps })
 }
 
-function programOf(node: Node, backwards: boolean, room: { left: number }): Instruction[] {
+function programOf(
+  node: Node,
+  backwards: boolean,
+  { room, steps }: Pick<Emitter, 'room' | 'steps'>,
+): Instruction[] {
   const program: Instruction[] = []
-  emit(node, { program, backwards, room })
+  emit(node, { program, backwards, room, steps })
   program.push({ do: 'match' })
   return program
 }
 
 function emit(node: Node, emitter: Emitter): void {
-  const { program, backwards, room } = emitter
+  const { program, backwards, room, steps } = emitter
   if (room.left-- <= 0) throw new UnsupportedPatternError('is too large')
-  spend(COMPILE_STEPS)
+  steps.spend(COMPILE_STEPS)
   compiled++
   switch (node.kind) {
     case 'one':
@@ -169,7 +178,7 @@ function emit(node: Node, emitter: Emitter): void {
     case 'lookaround':
       program.push({
         do: 'assert',
-        holds: lookaround(programOf(node.part, node.ahead, room), node),
+        holds: lookaround(programOf(node.part, node.ahead, emitter), node),
       })
       return
     case 'sequence':
@@ -247,35 +256,31 @@ function walk(
   backwards: boolean,
   matched: (at: number) => boolean,
 ): boolean {
-  const { text } = subject
+  const { text, steps } = subject
+  steps.spend(program.length / 32)
   const marks = new Int32Array(program.length).fill(-1)
-  const free = FREE_STEPS * text.length
-  const most = free + Math.max(0, Math.min(MAX_STEPS, totalLeft))
-  let left = most
-  const end = (found: boolean) => {
-    totalLeft -= Math.max(0, most - left - free)
-    return found
-  }
   let now: number[] = []
   for (let at = backwards ? text.length : 0; ;) {
     const character = backwards ? codePointBefore(text, at) : text.codePointAt(at)
     const open = [...now, 0]
     const next: number[] = []
+    let visited = 0
     // The pattern may begin anywhere, so state 0 is always one of them.
     for (let state = open.pop(); state !== undefined; state = open.pop()) {
       if (marks[state] === at) continue
       marks[state] = at
-      if (left-- <= 0) throw new StepLimitError()
+      visited++
       const instruction = program[state]
       if (instruction === undefined) continue
       if (instruction.do === 'match') {
-        if (matched(at)) return end(true)
+        if (matched(at)) return true
       } else if (instruction.do === 'fork') open.push(...instruction.to)
       else if (instruction.do === 'assert') {
         if (instruction.holds(subject, at)) open.push(state + 1)
       } else if (character !== undefined && instruction.test(character)) next.push(state + 1)
     }
-    if (character === undefined) return end(false)
+    steps.spend(visited)
+    if (character === undefined) return false
     const size = character > 0xffff ? 2 : 1
     at += backwards ? -size : size
     now = next

@@ -1,5 +1,7 @@
 import { isObject } from '../is-object.js'
+import { selector } from './assertions.js'
 import type { JsonSchema } from './issue.js'
+import type { Steps } from './steps.js'
 
 /** Keywords whose value is a schema, a list of them, or a map of them. */
 const SCHEMA = [
@@ -54,9 +56,31 @@ export function isSchema(value: unknown): value is AnySchema {
   return typeof value === 'boolean' || isObject(value)
 }
 
+export function schemasOf(value: unknown, steps: Steps): AnySchema[] {
+  return itemsOf(value, steps).filter(isSchema)
+}
+
+export function stringsOf(value: unknown, steps: Steps): string[] {
+  return itemsOf(value, steps).filter((each) => typeof each === 'string')
+}
+
+export function itemsOf(value: unknown, steps: Steps): unknown[] {
+  if (!Array.isArray(value)) return []
+  steps.spend(value.length)
+  return value
+}
+
 const NO_BASE = 'schema:/'
+/** Maximum characters of a base URI, against which each reference is resolved. */
+export const MAX_BASE = 1000
 /** Places of schemas that are applied only by reference. */
 const NOT_APPLIED = /^(?:\$defs|definitions)\/|^contentSchema$/
+
+interface DynamicTarget {
+  /** The dynamic anchor that is pointed to, if it is one: then the outermost anchor of that name is the target. */
+  name: string | undefined
+  otherwise: AnySchema
+}
 
 /** Resolves references within one schema (`$id`, `$anchor`, JSON pointers). Nothing outside the schema is ever fetched. */
 export class SchemaIndex {
@@ -68,7 +92,10 @@ export class SchemaIndex {
   readonly #dynamic = new Set<string>()
   /** The names of the dynamic anchors of each resource. */
   readonly #dynamicNames = new Map<string, string[]>()
+  readonly #tooLong = new Set<JsonSchema>()
   readonly #targets = new Map<JsonSchema, AnySchema>()
+  readonly #properties = new Map<JsonSchema, ReturnType<typeof selector>>()
+  readonly #dynamicTargets = new Map<JsonSchema, DynamicTarget>()
   readonly #shared = new Set<JsonSchema>()
 
   constructor(root: JsonSchema) {
@@ -111,6 +138,7 @@ export class SchemaIndex {
     if (typeof id === 'string' && !(this.draft7 && reference !== undefined)) {
       const whole = absolute(id, outer)
       if (this.draft7 && id.startsWith('#')) this.#anchors.set(whole, schema)
+      else if (whole.length > MAX_BASE) this.#tooLong.add(schema)
       else {
         base = whole.replace(/#.*$/s, '')
         this.#resources.set(base, schema)
@@ -120,9 +148,16 @@ export class SchemaIndex {
     if (typeof dynamic === 'string') {
       this.#anchors.set(`${base}#${dynamic}`, schema)
       this.#dynamic.add(`${base}#${dynamic}`)
-      this.#dynamicNames.set(base, [...(this.#dynamicNames.get(base) ?? []), dynamic])
+      const names = this.#dynamicNames.get(base)
+      if (names === undefined) this.#dynamicNames.set(base, [dynamic])
+      else names.push(dynamic)
     }
     return base
+  }
+
+  /** Whether the `$id` of a schema is ignored, because it makes a base URI that is too long. */
+  hasLongId(schema: JsonSchema): boolean {
+    return this.#tooLong.has(schema)
   }
 
   all(): Iterable<JsonSchema> {
@@ -141,6 +176,17 @@ export class SchemaIndex {
       this.#targets.set(schema, target)
     }
     return target
+  }
+
+  /** Selects the `properties` of a schema that a value may have. */
+  propertiesOf(schema: JsonSchema): ReturnType<typeof selector> {
+    let found = this.#properties.get(schema)
+    if (found === undefined) {
+      const { properties } = schema
+      found = selector(isObject(properties) ? Object.entries(properties) : [])
+      this.#properties.set(schema, found)
+    }
+    return found
   }
 
   /** Whether a schema may be applied to the same part of a value several times. Schemas within unknown keywords are not indexed, so for them it is assumed. */
@@ -162,10 +208,16 @@ export class SchemaIndex {
     return fragment.startsWith('/') ? pointed(resource, fragment) : undefined
   }
 
-  /** The name of the dynamic anchor that a reference points to, if it does: then the outermost anchor of that name is the target. */
-  dynamicName(reference: string, from: JsonSchema): string | undefined {
-    const whole = absolute(reference, this.baseOf(from))
-    return this.#dynamic.has(whole) ? whole.split('#', 2)[1] : undefined
+  /** The target of a schema's $dynamicRef. */
+  dynamicTarget(schema: JsonSchema, reference: string): DynamicTarget {
+    let found = this.#dynamicTargets.get(schema)
+    if (found === undefined) {
+      const whole = absolute(reference, this.baseOf(schema))
+      const name = this.#dynamic.has(whole) ? whole.split('#', 2)[1] : undefined
+      found = { name, otherwise: this.resolve(reference, schema) ?? false }
+      this.#dynamicTargets.set(schema, found)
+    }
+    return found
   }
 
   dynamicAnchor(base: string, name: string): JsonSchema | undefined {
@@ -174,6 +226,7 @@ export class SchemaIndex {
 }
 
 function absolute(reference: string, base: string): string {
+  if (reference.startsWith('#')) return base + reference
   try {
     return new URL(reference, base).href
   } catch {

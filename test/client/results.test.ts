@@ -4,6 +4,7 @@ import * as v from 'valibot'
 import * as z from 'zod'
 import { InvalidResultError, connect, memory } from '../../src/client.js'
 import { createServer, tool } from '../../src/index.js'
+import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
 import { revisions } from '../../src/protocol/revisions/index.js'
 import { scriptedServer } from './scripted-server.js'
 
@@ -158,17 +159,43 @@ describe('validateResults', () => {
   })
 
   it.each([
-    ['no object', 7],
-    ['an unknown type', { type: 'text' }],
-    ['a reference to nowhere', { $ref: '#/nowhere' }],
-    ['a fake of a Standard Schema', { '~standard': { version: 1 }, type: 'nonsense' }],
-  ])('a schema that is not valid is an error with the result: %s', async (_, outputSchema) => {
+    ['no object', 7, 'is not an object'],
+    ['an unknown type', { type: 'text' }, 'is not valid: type: must be one of '],
+    ['a reference to nowhere', { $ref: '#/nowhere' }, 'is not valid: $ref: '],
+    [
+      'a fake of a Standard Schema',
+      { '~standard': { version: 1 }, type: 'nonsense' },
+      'is not valid: type: ',
+    ],
+    [
+      'a tuple of draft-07',
+      { type: 'object', properties: { sum: { items: [{ type: 'number' }] } } },
+      'is not valid: properties/sum/items: must be a schema; for a tuple use prefixItems',
+    ],
+    ['types that repeat', { type: ['object', 'object'] }, 'is not valid: type: must not have'],
+    ['a long $id', { $id: 'i'.repeat(2000) }, 'is not valid: $id: must be at most 1000 '],
+  ])('skips the validation by a schema that cannot be used, and says so: %s', async (...row) => {
+    const [, outputSchema, problem] = row
     const { scripted } = giving({ structuredContent: { sum: 1 } }, outputSchema)
-    await using client = await connect(scripted, { validateResults: true })
-    await expect(client.callTool('add')).rejects.toMatchObject({
-      code: 'INVALID_RESULT',
-      result: { structuredContent: { sum: 1 } },
+    const reports: LogEntry[] = []
+    await using client = await connect(scripted, {
+      validateResults: true,
+      report(entry) {
+        reports.push(entry)
+        throw new Error('a report that fails')
+      },
     })
+    const result = await client.callTool('add')
+    expect(result).toMatchObject({ structuredContent: { sum: 1 } })
+    if (outputSchema !== 7) await client.callTool('add')
+    expect(reports).toMatchObject([
+      {
+        level: 'warning',
+        message: expect.stringContaining(
+          `The results of the tool add are not validated: its output schema ${problem}`,
+        ),
+      },
+    ])
   })
 
   it('rejects before the call if the tools cannot be listed', async () => {

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { type JsonSchema, type Outcome, checker } from '../../src/schema/standard.js'
+import { Identities, checkUnique } from '../../src/schema/assertions.js'
+import { Issues } from '../../src/schema/issue.js'
 import { patternProblem } from '../../src/schema/pattern.js'
+import { Steps } from '../../src/schema/steps.js'
 
 /* The cost of validation must be linear in the size of the value. A quadratic or exponential test times out. */
 
@@ -57,6 +60,49 @@ describe('a large schema and a large value', () => {
       },
       list(100_000, () => ({ a: 1 })),
     ],
+    'multiples of extreme numbers': [
+      { items: { allOf: list(500, () => ({ multipleOf: 5e-324 })) } },
+      list(100_000, () => 1e308),
+    ],
+    'schemas beside many anchors': [
+      {
+        items: { allOf: list(500, () => ({ type: 'number' })) },
+        $defs: Object.fromEntries(
+          list(9000, (index) => [`x${index}`, { $dynamicAnchor: `n${index}` }]),
+        ),
+      },
+      list(300_000, () => 1),
+    ],
+    'resources that are entered in any order': [
+      {
+        anyOf: list(90, (index) => ({ $ref: `https://a.example/${index}` })),
+        $defs: Object.fromEntries(
+          list(90, (index) => [
+            `x${index}`,
+            {
+              $id: `https://a.example/${index}`,
+              $dynamicAnchor: `n${index}`,
+              items: { anyOf: list(90, (other) => ({ $ref: `https://a.example/${other}` })) },
+              contains: false,
+            },
+          ]),
+        ),
+      },
+      list(40, () => 0).reduce<unknown>((value) => [value], 1),
+    ],
+    'patterns of one long text': [
+      { allOf: list(500, (index) => ({ pattern: `(?:a|b)*${index}?$` })) },
+      'ab'.repeat(500_000),
+    ],
+    'large patterns of short names': [
+      {
+        additionalProperties: true,
+        patternProperties: Object.fromEntries(
+          list(19, (index) => [`${index}(?:ab?){0,2400}c`, true]),
+        ),
+      },
+      Object.fromEntries(list(300_000, (index) => [`x${index}`, 1])),
+    ],
     'lengths of one text': [
       { allOf: list(9000, () => ({ minLength: 1 })) },
       'a'.repeat(10_000_000),
@@ -81,6 +127,71 @@ describe('a large schema and a large value', () => {
     ).toBe(true)
     expect(isValid({ enum: list(100_000, (a) => ({ a })) }, { a: 99_999 })).toBe(true)
     expect(isValid({ pattern: '^(?:ab)*$' }, 'ab'.repeat(500_000))).toBe(true)
+    expect(isValid({ items: { anyOf: [{ type: 'string' }, {}] } }, ones(3_000_000))).toBe(true)
+  })
+
+  it('count the steps of unique items, however often they are compared', () => {
+    const value = list(300_000, (index) => index)
+    const steps = new Steps(undefined)
+    const identities = new Identities(steps)
+    const rounds = () => {
+      for (let round = 0; round < 100; round++) checkUnique(value, identities, new Issues(), steps)
+    }
+    expect(rounds).toThrow('takes too many steps to be validated')
+  })
+})
+
+describe('a compiled schema with many properties', () => {
+  const properties = Object.fromEntries(
+    Array.from({ length: 900 }, (_, index) => [`x${index}`, { type: 'string' }]),
+  )
+
+  it('looks only at the members that the value has', () => {
+    let looked = 0
+    const value = new Proxy<Record<string, unknown>>(
+      { x7: 'a', other: 1 },
+      {
+        getOwnPropertyDescriptor(target, name) {
+          looked++
+          return Reflect.getOwnPropertyDescriptor(target, name)
+        },
+      },
+    )
+    expect(isValid({ type: 'object', properties }, value)).toBe(true)
+    expect(looked).toBeLessThan(10)
+  })
+
+  it('lists the issues in the order of the schema', () => {
+    const paths = (value: object) => issuesOf({ properties }, value).map(({ path }) => path)
+    expect(paths({ x500: 1, x2: 1, x30: 'a', x10: 1 })).toEqual(['x2', 'x10', 'x500'])
+    expect(paths(Object.fromEntries(Object.keys(properties).map((name) => [name, 1])))).toEqual(
+      Array.from({ length: 21 }, (_, index) => `x${index}`),
+    )
+  })
+})
+
+describe('branches that evaluate many members', () => {
+  const names = Array.from({ length: 100_000 }, (_, index) => `x${index}`)
+  const value = Object.fromEntries(names.map((name) => [name, 1]))
+
+  it('share them with unevaluatedProperties', () => {
+    const schema = {
+      allOf: Array.from({ length: 9000 }, () => ({ $ref: '#/$defs/all' })),
+      unevaluatedProperties: false,
+      $defs: { all: { patternProperties: { '^x': true } } },
+    }
+    expect(isValid(schema, value)).toBe(true)
+    expect(isValid(schema, { ...value, y: 1 })).toBe(false)
+  })
+
+  it('look only at the members that they know', () => {
+    const schema = {
+      anyOf: names.slice(0, 9000).map((name) => ({ properties: { [name]: true } })),
+      unevaluatedProperties: false,
+    }
+    const known = Object.fromEntries(names.slice(0, 9000).map((name) => [name, 1]))
+    expect(isValid(schema, known)).toBe(true)
+    expect(isValid(schema, { ...known, y: 1 })).toBe(false)
   })
 })
 

@@ -739,6 +739,27 @@ describe('patterns', () => {
   })
 })
 
+describe('keywords that draft-07 does not have', () => {
+  it.each<[string, JsonSchema]>([
+    ['dependentRequired', { dependentRequired: { a: ['b'] } }],
+    ['dependentSchemas', { dependentSchemas: { a: { required: ['b'] } } }],
+    ['unevaluatedProperties', { unevaluatedProperties: false }],
+  ])('%s has no meaning', (_, schema) => {
+    expect(issuesOf(schema, { a: 1 })).toHaveLength(1)
+    const old = { $schema: DRAFT_07, ...schema }
+    expect(lint(old)).toEqual([])
+    expect(issuesOf(old, { a: 1 })).toEqual([])
+  })
+
+  it('dependencies have', () => {
+    const $schema = DRAFT_07
+    expect(issuesOf({ $schema, dependencies: { a: ['b'] } }, { a: 1 })).toHaveLength(1)
+    expect(issuesOf({ $schema, dependencies: { a: { required: ['b'] } } }, { a: 1 })).toHaveLength(
+      1,
+    )
+  })
+})
+
 describe('schemas that other validators get wrong', () => {
   const agrees = (schema: JsonSchema, values: unknown[]) => {
     const reference = new Ajv2020({

@@ -1,5 +1,5 @@
 import { fc, runs } from '../fast-check.js'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   type JsonSchema,
   type ServerOptions,
@@ -8,12 +8,9 @@ import {
   tool,
 } from '../../src/index.js'
 import { lint } from '../../src/schema/lint.js'
-import { matches, resetSteps } from '../../src/schema/pattern.js'
+import { matches } from '../../src/schema/pattern.js'
 import { compileSimple } from '../../src/schema/simple.js'
 import { checkServer } from '../../src/server/context.js'
-
-// The steps of `matches` are limited for a whole validation.
-beforeEach(resetSteps)
 
 const run = () => 'ok'
 const serve = (tools: readonly Tool[], more: Partial<ServerOptions> = {}) =>
@@ -132,8 +129,53 @@ describe('rejects an invalid value of a keyword:', () => {
       tell({ [keyword]: value }, `${keyword}: a schema must be an object or a boolean`)
     expect(lint({ [keyword]: false })).toEqual([])
   })
-  it.each(['allOf', 'anyOf', 'items', 'oneOf', 'prefixItems'])('an element of %s', (keyword) => {
+  it.each(['allOf', 'anyOf', 'oneOf', 'prefixItems'])('an element of %s', (keyword) => {
     tell({ [keyword]: [{}, 'a'] }, `${keyword}/1: a schema must be an object or a boolean`)
+  })
+  it('a tuple of draft-07, unless the schema says that it is one', () => {
+    const tuple = { type: 'array', items: [{ type: 'number' }, { type: 'number' }] }
+    tell(tuple, 'items: must be a schema; for a tuple use prefixItems, or "$schema" of draft-07')
+    const draft7 = { $schema: 'http://json-schema.org/draft-07/schema#' }
+    expect(lint({ ...draft7, ...tuple })).toEqual([])
+    expect(lint({ ...draft7, items: [{}, 'a'] })).toEqual([
+      'items/1: a schema must be an object or a boolean',
+    ])
+  })
+  it('a list with the same type twice', () => {
+    tell({ type: ['string', 'null', 'string'] }, 'type: must not have the same type twice')
+  })
+  it('a long $id, also by the $ids around it', () => {
+    const long = (length: number) => `https://a.example/${'i'.repeat(length - 18)}`
+    expect(lint({ $id: long(1000) })).toEqual([])
+    expect(lint({ $id: long(1001) })).toEqual(['$id: must be at most 1000 characters long'])
+    let schema: JsonSchema = { $id: 'inner' }
+    for (let level = 0; level < 10; level++)
+      schema = { $id: `${'i'.repeat(200)}/`, properties: { a: schema } }
+    expect(lint({ $id: 'https://a.example/', items: schema })).toHaveLength(6)
+  })
+  it('references that follow one another without limit', () => {
+    const chain = (length: number): JsonSchema => {
+      const $defs: Record<string, JsonSchema> = { d0: {} }
+      for (let index = 1; index <= length; index++)
+        $defs[`d${index}`] = { $ref: `#/$defs/d${index - 1}` }
+      return { $defs }
+    }
+    expect(lint(chain(1900))).toEqual([])
+    expect(lint(chain(9000))).toEqual(['too many references follow one another'])
+  })
+  it('a pattern that the runtime does not compile', () => {
+    const pattern = 'a'.repeat(200_000)
+    expect(lint({ pattern })).toEqual([
+      `pattern: ${JSON.stringify(pattern)} is too large; simplify it`,
+    ])
+    const nested = `${'(?:'.repeat(9000)}a*${')*'.repeat(9000)}`
+    expect(lint({ pattern: nested })).toEqual([
+      `pattern: ${JSON.stringify(nested)} is nested too deeply; simplify it`,
+    ])
+    expect(lint({ pattern: '^.{1,65535}$' })).toEqual([])
+    expect(lint({ pattern: '\\p{L}'.repeat(9000) })).toEqual([
+      'pattern: the patterns of the schema are too large in total; simplify them',
+    ])
   })
   it.each(['$defs', 'definitions', 'dependentSchemas', 'patternProperties', 'properties'])(
     'a member of %s',

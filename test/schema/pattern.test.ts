@@ -1,13 +1,10 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { fc, runs } from '../fast-check.js'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { check } from '../../src/schema/json-schema.js'
 import { lint } from '../../src/schema/lint.js'
-import { matches, patternProblem, resetSteps } from '../../src/schema/pattern.js'
-
-// The steps of `matches` are limited for a whole validation.
-beforeEach(resetSteps)
+import { matches, patternProblem } from '../../src/schema/pattern.js'
 
 /**
  * What the runtime says, asked at the beginning of each character. Left to search by itself it makes two mistakes: it
