@@ -350,9 +350,7 @@ describe('the parsers agree with others', () => {
     for (const quotes of ['"', '"""'])
       expect(
         plainValue(
-          toml.parse(
-            String.raw`a = ${quotes}\b\t\n\f\r\e\"\\\x7F\u00e9\U0001F600${quotes}`,
-          ),
+          toml.parse(String.raw`a = ${quotes}\b\t\n\f\r\e\"\\\x7F\u00e9\U0001F600${quotes}`),
         ),
       ).toEqual({ a: '\b\t\n\f\r\u001b"\\\u007fé😀' })
   })
