@@ -54,7 +54,10 @@ function folded(name: string): string {
     .toUpperCase()
     .toLowerCase()
     .normalize('NFKC')
-  return (process.platform === 'win32' ? plain.split(':', 1).join() : plain).replace(/[. ]+$/, '')
+  return (process.platform === 'win32' ? plain.split(':', 1).join() : plain).replace(
+    /(?<![. ])[. ]+$/,
+    '',
+  )
 }
 
 function statOrUndefined(path: string): Promise<Stats | undefined> {

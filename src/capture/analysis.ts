@@ -170,7 +170,8 @@ export class Analysis {
   }
 
   #frame(frame: Frame): Row[] {
-    const { exchange } = frame
+    const { exchange, text = '' } = frame
+    this.#shared.schemas.read(text.length)
     const conversation = exchange === undefined ? this.#stdio : this.#sessions.of(exchange)
     if (frame.kind === 'gap') this.#gap(frame, conversation)
     const isCut = frame.faults.some(({ kind }) => kind === 'missing-bytes')
@@ -188,8 +189,7 @@ export class Analysis {
     const isUnread = parsed === undefined || faults.some(({ kind }) => kind === 'deep-nesting')
     const outline = isUnread ? outlineOf(frame) : undefined
     if (outline?.isCertain === false) this.#noteLossIn(conversation)
-    const messages =
-      outline?.messages ?? (node === undefined ? [] : messagesOf(node, frame.text ?? ''))
+    const messages = outline?.messages ?? (node === undefined ? [] : messagesOf(node, text))
     // An empty batch has no message.
     if (messages.length === 0 && node !== undefined)
       found.text('invalid-message', node, 'it is an empty array')
@@ -198,7 +198,7 @@ export class Analysis {
     const [first, ...more] = messages
     return [
       ...(first === undefined ? [] : [this.#message(first, frame, found)]),
-      ...more.map((message) => this.#message(message, frame, new FrameFindings(frame))),
+      ...more.map((message) => this.#message(message, frame, new FrameFindings(frame, found))),
     ]
   }
 

@@ -9,7 +9,7 @@ import {
 export const SEVERITIES = ['info', 'warning', 'error'] as const
 export type Severity = (typeof SEVERITIES)[number]
 
-/** The page and section of the specification that a rule comes from, or the URL of another standard; empty if the rule comes from a command-line option. */
+/** The page and section of the specification that a rule comes from, or the URL of another standard; empty if it is not about a standard. */
 type Clause = string | ((revision: Revision) => string)
 
 export interface Rule {

@@ -12,6 +12,7 @@ import { memberOf, valueAt } from './lazy-json.js'
 import type { Message } from './messages.js'
 import type { Link, Operation } from './operations.js'
 import { AgreedTools, type Definition, Pages } from './pages.js'
+import { ToolSchemas } from './tool-schemas.js'
 
 const BY_METHOD: ReadonlyMap<string, Kind> = new Map(
   KIND_NAMES.map((kind) => [KINDS[kind].method, kind]),
@@ -29,6 +30,8 @@ export const kindListedBy = (method: string | undefined) => BY_METHOD.get(method
 /** Lists of a conversation, and of all exchanges without a session, whose next page may follow. */
 const MAX_OPEN = 8
 const MAX_OPEN_ELSEWHERE = 100
+/** The pages of a list that are followed. */
+const MAX_PAGES = 500
 /** The characters of a cursor. */
 const MAX_CURSOR = 2048
 
@@ -94,6 +97,7 @@ function isEqual(one: Listing, other: Listing): boolean {
 export class SharedDefinitions {
   readonly pages = new Pages()
   readonly agreed = new AgreedTools()
+  readonly schemas = new ToolSchemas()
   /** Those of exchanges without a session. */
   readonly open = new OpenLists(MAX_OPEN_ELSEWHERE)
   readonly view: Definitions
@@ -124,6 +128,11 @@ export class ConversationDefinitions {
   constructor(shared: SharedDefinitions, isOneClient: boolean) {
     this.#shared = shared
     this.isOneClient = isOneClient
+  }
+
+  /** Applies schemas of tools. */
+  get schemas(): ToolSchemas {
+    return this.#shared.schemas
   }
 
   /** The tool as it was listed; undefined if that is not certain. */
@@ -207,7 +216,8 @@ export class ConversationDefinitions {
   #follow(kind: Kind, listing: Listing, next: unknown): void {
     listing.isComplete = next === undefined && listing.count <= MAX_DEFINITIONS
     const isCursor = typeof next === 'string' && next.length <= MAX_CURSOR
-    if (isCursor) this.#open.add({ kind, cursor: next, listing })
+    if (isCursor && listing.pages.length < MAX_PAGES)
+      this.#open.add({ kind, cursor: next, listing })
   }
 }
 

@@ -1,7 +1,5 @@
 import { headerParameters } from '../schema/headers.js'
 import { type JsonSchema, isDialect, isObject } from '../schema/issue.js'
-import { check } from '../schema/json-schema.js'
-import { lint } from '../schema/lint.js'
 import type { AddedList, ConversationDefinitions } from './conversation-definitions.js'
 import type { Definitions } from './definitions.js'
 import type { FrameFindings } from './findings.js'
@@ -10,6 +8,7 @@ import type { JsonNode } from './json.js'
 import { memberOf, stringAt, valueAt } from './lazy-json.js'
 import type { Message } from './messages.js'
 import type { Link } from './operations.js'
+import type { ToolSchemas } from './tool-schemas.js'
 
 const MAX_TOOL_NAME = 64
 const TOOL_NAME = /^[\w.-]*$/
@@ -47,7 +46,12 @@ export class ToolChecks {
   #isUnusedKnown = true
 
   /** A list of tools; `bytes`: where it is. */
-  list({ list, listing, repeated }: AddedList, bytes: Span, found: FrameFindings): void {
+  list(
+    { list, listing, repeated }: AddedList,
+    bytes: Span,
+    schemas: ToolSchemas,
+    found: FrameFindings,
+  ): void {
     this.#list = bytes
     const before = listing?.bytes ?? 0
     const size = before + bytes.end - bytes.start
@@ -58,7 +62,7 @@ export class ToolChecks {
     }
     for (const tool of repeated)
       found.text('duplicate-name', memberOf(tool, 'name') ?? tool, stringAt(tool, 'name'))
-    for (const tool of list.items ?? []) checkTool(tool, found)
+    for (const tool of list.items ?? []) checkTool(tool, schemas, found)
   }
 
   /** A list cannot be read, so that it is not known which tools are unused. */
@@ -91,7 +95,7 @@ export class ToolChecks {
     if (operation.tool !== tool) return
     if (!hasStructure || !isComplete || valueAt(result, 'isError') === true || !isObject(schema))
       return
-    checkOutput(schema, result, found)
+    checkOutput(operation.target, schema, result, definitions.schemas, found)
   }
 
   /** At the end of a capture: where the tools were listed, and those that were never called. */
@@ -108,23 +112,30 @@ export class ToolChecks {
   }
 }
 
-/** Whether a schema can be applied here; others are reported with the definition, or not supported. */
-const applicable = new WeakMap<JsonSchema, boolean>()
-
-function checkOutput(schema: JsonSchema, result: JsonNode, found: FrameFindings): void {
-  if (!applicable.has(schema)) applicable.set(schema, lint(schema).length === 0)
-  if (applicable.get(schema) !== true) return
+function checkOutput(
+  tool: string,
+  schema: JsonSchema,
+  result: JsonNode,
+  schemas: ToolSchemas,
+  found: FrameFindings,
+): void {
   const content = memberOf(result, 'structuredContent')
+  const skip = () => found.text('not-validated', content ?? result, shownName(tool))
+  if (!schemas.isApplicable(schema, skip)) return
   if (content === undefined) {
     found.text('output-schema', result, 'structuredContent is missing')
     return
   }
-  const [issue] = check(schema, content.value).issues ?? []
+  const [issue] = schemas.issues(schema, content.value, skip)
   if (issue !== undefined)
     found.text('output-schema', content, `${issue.path} ${issue.message}`.trim())
 }
 
-function checkTool(tool: JsonNode, found: FrameFindings): void {
+function shownName(tool: string): string {
+  return tool.slice(0, MAX_TOOL_NAME)
+}
+
+function checkTool(tool: JsonNode, schemas: ToolSchemas, found: FrameFindings): void {
   const name = memberOf(tool, 'name')
   const text = stringAt(tool, 'name') ?? ''
   if (name !== undefined && text.length > MAX_TOOL_NAME)
@@ -132,19 +143,25 @@ function checkTool(tool: JsonNode, found: FrameFindings): void {
   if (name !== undefined && !TOOL_NAME.test(text)) found.text('tool-name', name)
   for (const member of ['inputSchema', 'outputSchema'] as const) {
     const schema = memberOf(tool, member)
-    if (schema !== undefined) checkSchema(schema, member, text, found)
+    if (schema !== undefined) checkSchema(schema, member, shownName(text), schemas, found)
   }
 }
 
-function checkSchema(schema: JsonNode, member: string, tool: string, found: FrameFindings): void {
+function checkSchema(
+  schema: JsonNode,
+  member: string,
+  shown: string,
+  schemas: ToolSchemas,
+  found: FrameFindings,
+): void {
   const { value } = schema
   // The official schema reports a value that is not an object.
   if (!isObject(value)) return
   const dialect = value['$schema']
   if (dialect !== undefined && !isDialect(dialect)) return
-  const shown = tool.slice(0, MAX_TOOL_NAME)
   if (!isSmall(value)) return
-  for (const problem of lint(value, { patterns: false }).slice(0, MAX_PROBLEMS)) {
+  const skip = () => found.text('not-validated', schema, `${shown} ${member}`)
+  for (const problem of schemas.problems(value, skip).slice(0, MAX_PROBLEMS)) {
     const rule = ruleOf(problem)
     if (rule !== undefined) found.text(rule, schema, `${shown} ${member} ${problem}`)
   }

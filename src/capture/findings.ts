@@ -2,7 +2,7 @@ import type { Revision } from '../protocol/revisions/index.js'
 import { isObject } from '../schema/issue.js'
 import type { Direction } from './format.js'
 import type { Frame, Span } from './frames.js'
-import { type JsonFault, type JsonNode, bytesBefore } from './json.js'
+import { type JsonFault, type JsonNode, bytesIn } from './json.js'
 import { memberOf } from './lazy-json.js'
 import type { Message } from './messages.js'
 import { RULES, type RuleId, type Severity, clauseUrl } from './rules.js'
@@ -23,15 +23,72 @@ export interface Finding extends Span {
 /** What findings need of a frame. */
 type Place = Pick<Frame, 'dir' | 'text' | 'body' | 'exchange' | 'lines'>
 
+/**
+ * Positions in the text of a frame → byte positions. Each is counted from the one before: a frame may have many findings,
+ * and all of them from the beginning would take quadratic time.
+ */
+class BytePositions {
+  readonly #text: string
+  readonly #frame: Place
+  #last = { position: 0, bytes: 0 }
+  /** With several lines of data: where they begin in the text. */
+  #lineStarts: { position: number; bytes: number }[] | undefined
+
+  constructor(frame: Place) {
+    this.#text = frame.text ?? ''
+    this.#frame = frame
+  }
+
+  span({ start, end }: Span): Span {
+    return { start: this.#byteOf(start), end: this.#byteOf(end) }
+  }
+
+  #byteOf(position: number): number {
+    const { body, lines } = this.#frame
+    if (lines === undefined) return body.start + this.#bytesBefore(position)
+    this.#lineStarts ??= this.#findLines()
+    let [low, high] = [0, this.#lineStarts.length]
+    while (high - low > 1) {
+      const middle = (low + high) >> 1
+      if ((this.#lineStarts[middle]?.position ?? 0) <= position) low = middle
+      else high = middle
+    }
+    const inLine = this.#bytesBefore(position) - (this.#lineStarts[low]?.bytes ?? 0)
+    return (lines[low] ?? 0) + inLine
+  }
+
+  #bytesBefore(position: number): number {
+    const { position: from, bytes } = this.#last
+    const moved =
+      position < from
+        ? -bytesIn(this.#text.slice(position, from))
+        : bytesIn(this.#text.slice(from, position))
+    this.#last = { position, bytes: bytes + moved }
+    return bytes + moved
+  }
+
+  #findLines(): { position: number; bytes: number }[] {
+    let position = 0
+    return this.#text.split('\n').map((line) => {
+      const start = { position, bytes: this.#bytesBefore(position) }
+      position += line.length + 1
+      return start
+    })
+  }
+}
+
 /** Collects the findings of one frame. Positions in its text become byte positions. */
 export class FrameFindings {
   readonly list: Finding[] = []
   readonly #frame: Place
+  readonly #positions: BytePositions
   /** The revision of the messages in the frame, for links into the specification. */
   revision: Revision | undefined
 
-  constructor(frame: Place) {
+  /** `before`: those of an earlier message of the frame. */
+  constructor(frame: Place, before?: FrameFindings) {
     this.#frame = frame
+    this.#positions = before === undefined ? new BytePositions(frame) : before.#positions
   }
 
   /** Adds a finding about bytes. */
@@ -55,21 +112,9 @@ export class FrameFindings {
   }
 
   /** The bytes of a part of the text. */
-  span({ start, end }: Span): Span {
-    const { text = '', body, lines } = this.#frame
-    if (lines !== undefined)
-      return { start: byteInLines(text, lines, start), end: byteInLines(text, lines, end) }
-    const first = body.start + bytesBefore(text, start)
-    return { start: first, end: first + bytesBefore(text.slice(start), end - start) }
+  span(place: Span): Span {
+    return this.#positions.span(place)
   }
-}
-
-/** The byte position of a character in the data of an event with several lines. */
-function byteInLines(text: string, lines: readonly number[], position: number): number {
-  const before = text.slice(0, position)
-  const index = before.split('\n').length - 1
-  const lineStart = before.lastIndexOf('\n') + 1
-  return (lines[index] ?? 0) + bytesBefore(text.slice(lineStart), position - lineStart)
 }
 
 /** Rules about the bytes of a frame. */

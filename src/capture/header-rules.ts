@@ -8,6 +8,9 @@ import type { JsonNode } from './json.js'
 import { memberOf, stringAt } from './lazy-json.js'
 import type { Message } from './messages.js'
 
+/** Maximum number of parameters that are compared. */
+const MAX_PARAMETERS = 100
+
 /** The HTTP headers of an exchange: of the request that carried a message. */
 export interface ExchangeHeaders {
   /** The value of a header, by its name in lower case. */
@@ -35,19 +38,28 @@ export function checkHeaders(
   if (nameParam !== undefined && stringAt(params, nameParam) !== undefined)
     compare('Mcp-Name', memberOf(params, nameParam), true)
   if (!paramHeaders || inputSchema === undefined) return
-  for (const { name, path } of parametersOf(inputSchema)) {
+  for (const { name, path } of parametersOf(inputSchema).slice(0, MAX_PARAMETERS)) {
     let value = memberOf(params, 'arguments')
     for (const member of path) value = memberOf(value, member)
     if (!isObject(value?.value)) compare(`Mcp-Param-${name}`, value, true)
   }
 }
 
-function parametersOf(schema: JsonSchema): ReturnType<typeof headerParameters> {
-  try {
-    return headerParameters(schema)
-  } catch {
-    return [] // clients do not use such a tool
+type Parameters = ReturnType<typeof headerParameters>
+
+const known = new WeakMap<JsonSchema, Parameters>()
+
+function parametersOf(schema: JsonSchema): Parameters {
+  let parameters = known.get(schema)
+  if (parameters === undefined) {
+    try {
+      parameters = headerParameters(schema)
+    } catch {
+      parameters = [] // clients do not use such a tool
+    }
+    known.set(schema, parameters)
   }
+  return parameters
 }
 
 function problemOf(

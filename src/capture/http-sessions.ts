@@ -10,6 +10,8 @@ import { SessionRules } from './session-rules.js'
 /** Sessions and event ids that are remembered. */
 const MAX_SESSIONS = 10_000
 const MAX_EVENT_IDS = 100_000
+/** With more exchanges in which the server asks, it is not known which one a response belongs to. */
+const MAX_ASKING = 300
 
 /** One client's messages, which are linked with each other. */
 export interface Conversation {
@@ -49,6 +51,8 @@ export class HttpSessions {
   readonly #definitions: SharedDefinitions
   readonly #sessions = new Map<string, Conversation>()
   readonly #exchanges = new Map<HttpExchange, Known>()
+  /** Those of open exchanges without a session in which the server has sent requests. */
+  readonly #asking = new Set<Known>()
   /** A stateless request is continued in another exchange. */
   readonly #states: RequestStates = new Map()
   /** The revision that `initialize` without a session has negotiated; undefined if there were several. */
@@ -82,9 +86,11 @@ export class HttpSessions {
     const { id, kind, method } = message
     if (method === 'initialize' && dir === 'in' && known.isSessionless)
       this.#startConversation(known.conversation)
+    if (kind === 'request' && dir === 'out' && known.isSessionless) this.#asking.add(known)
     if (!known.isSessionless || kind !== 'response' || dir !== 'in' || id === undefined)
       return known.conversation
-    const asked = [...this.#exchanges.values()].filter(
+    if (this.#asking.size > MAX_ASKING) return known.conversation
+    const asked = [...this.#asking].filter(
       ({ conversation, isSessionless }) =>
         isSessionless && conversation.operations.hasPending('out', id),
     )
@@ -149,6 +155,7 @@ export class HttpSessions {
     const known = this.#exchanges.get(exchange)
     if (known === undefined) return []
     this.#exchanges.delete(exchange)
+    this.#asking.delete(known)
     const { conversation, isSessionless } = known
     const { operations } = conversation
     const open = known.operations.filter((operation) => operations.isPending(operation))

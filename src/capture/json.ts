@@ -252,12 +252,13 @@ class Parser {
   }
 
   #fail(): never {
-    const isEnd = this.#at >= this.#text.length
+    // A character may have two code units.
+    const [character = ''] = this.#text.slice(this.#at, this.#at + 2)
     this.faults.push({
       kind: 'invalid-json',
       start: this.#at,
-      end: this.#at + (isEnd ? 0 : 1),
-      detail: isEnd ? 'the end of the line' : JSON.stringify(this.#text[this.#at]),
+      end: this.#at + character.length,
+      detail: character === '' ? 'the end of the line' : JSON.stringify(character),
     })
     throw FAILED
   }
@@ -302,7 +303,7 @@ export function nodeAt(node: JsonNode, path: string): JsonNode {
 
 const encoder = new TextEncoder()
 
-/** The number of bytes before a position of a text. */
-export function bytesBefore(text: string, position: number): number {
-  return encoder.encode(text.slice(0, position)).length
+/** The number of bytes of a text in UTF-8. */
+export function bytesIn(text: string): number {
+  return encoder.encode(text).length
 }

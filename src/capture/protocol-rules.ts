@@ -238,6 +238,12 @@ export const DEFINITION_RULES = {
     why: 'The input schema of the tool is valid, but providers of models are known to refuse it, and then often all tools of the request.',
     fix: 'Use "type": "object" with "properties" at the top, simple property names, "items" for arrays, and references within the schema only.',
   },
+  'not-validated': {
+    severity: 'info',
+    clause: '',
+    why: 'A schema of the tool is too costly to be checked or applied any more: validations may only take time in proportion to what was read.',
+    fix: 'Simplify the schema: fewer alternatives, shorter patterns.',
+  },
   'large-definitions': {
     severity: 'info',
     clause: 'server/tools#listing-tools',

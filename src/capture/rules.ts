@@ -16,7 +16,7 @@ export const RULES = {
 
 export type RuleId = keyof typeof RULES
 
-/** The URL of a rule's clause, in the revision of the message; empty if the rule comes from a command-line option. */
+/** The URL of a rule's clause, in the revision of the message; empty if there is none. */
 export function clauseUrl(rule: RuleId, revision: Revision = newest): string {
   const { clause }: Rule = RULES[rule]
   return urlOfClause(clause, revision)

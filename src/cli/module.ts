@@ -81,7 +81,7 @@ async function load(file: string): Promise<Record<string, unknown>> {
 
 /** Maximum number of files to search for a syntax error. */
 const MAX_SEARCHED = 50
-const RELATIVE_IMPORT = /\b(?:from|import)\s*\(?\s*['"](\.{1,2}\/[^'"]+)['"]/g
+const RELATIVE_IMPORT = /\b(?:from|import)\s*(?:\(\s*)?['"](\.{1,2}\/[^'"]+)['"]/g
 
 /** Finds a syntax error in a file or its imports. Node reports the position only for the main file of a process. */
 function locateSyntaxError(file: string, error: SyntaxError): string {
@@ -93,7 +93,7 @@ function locateSyntaxError(file: string, error: SyntaxError): string {
       stdio: ['ignore', 'ignore', 'pipe'],
       timeout: 10_000,
     })
-    const report = stderr.replace(/\n\s+at [\s\S]*/, '').trim()
+    const report = stderr.replace(/\n[ \t]+at [\s\S]*/, '').trim()
     if (report.includes('SyntaxError')) return report
     for (const [, path = ''] of readFileSync(each, 'utf8').matchAll(RELATIVE_IMPORT)) {
       const imported = resolve(dirname(each), path)

@@ -70,7 +70,7 @@ function parsePattern(expected: string): unknown {
 /** Integers beyond 2^53 are compared by their digits. */
 function parseExactly(json: string): unknown {
   return JSON.parse(
-    json.replace(/"(?:\\.|[^"\\])*"|-?\d{16,}(?![\d.eE])/g, (token) =>
+    json.replace(/"(?:\\.|[^"\\])*(?:"|$)|(?<!\d)-?\d{16,}(?![\d.eE])/g, (token) =>
       token.startsWith('"') ? token : JSON.stringify(`\u0000${token}`),
     ),
   )

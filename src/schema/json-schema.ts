@@ -39,7 +39,7 @@ const DEPENDENCIES = ['dependentRequired', 'dependentSchemas', 'dependencies']
 /** The steps that a schema counts for each time it is applied. */
 const APPLY_STEPS = 16
 
-export function check(schema: JsonSchema, value: unknown): Outcome {
+export function check(schema: JsonSchema, value: unknown, steps = new Steps(value)): Outcome {
   let index = indexes.get(schema)
   if (index === undefined) {
     // A copy in which each subschema is a distinct object: the index counts how often each one is referenced.
@@ -48,7 +48,7 @@ export function check(schema: JsonSchema, value: unknown): Outcome {
   }
   const issues = new Issues()
   try {
-    new Walk(index, new Steps(value)).apply(index.root, value, issues, undefined)
+    new Walk(index, steps).apply(index.root, value, issues, undefined)
   } catch (error) {
     return { issues: [{ path: '', message: validationError(error) }] }
   }

@@ -84,10 +84,15 @@ const RULES: Readonly<Record<string, Rule>> = {
 export interface LintOptions {
   /** Whether the cost of patterns must be bounded (default true). */
   patterns?: boolean
+  /** Counts what patterns cost (default: a budget for this schema). */
+  steps?: Steps
 }
 
 /** The problems of a schema, each beginning with its path. */
-export function lint(schema: unknown, { patterns = true }: LintOptions = {}): string[] {
+export function lint(
+  schema: unknown,
+  { patterns = true, steps = new Steps(schema) }: LintOptions = {},
+): string[] {
   if (!isObject(schema)) return ['a JSON Schema must be an object']
   const { $schema: dialect } = schema
   if (dialect !== undefined && !isDialect(dialect)) {
@@ -98,7 +103,7 @@ export function lint(schema: unknown, { patterns = true }: LintOptions = {}): st
   const shape = tooLarge(schema)
   if (shape !== undefined) return [shape]
   try {
-    return problemsOf(schema, patterns)
+    return problemsOf(schema, patterns, steps)
   } catch (error) {
     if (error instanceof RangeError) return ['too many references follow one another']
     throw error
@@ -125,8 +130,7 @@ function joinPath(path: string, place: string): string {
   return path === '' ? place : `${path}/${place}`
 }
 
-function problemsOf(root: JsonSchema, patterns: boolean): string[] {
-  const steps = new Steps(root)
+function problemsOf(root: JsonSchema, patterns: boolean, steps: Steps): string[] {
   const index = new SchemaIndex(root)
   const problems: string[] = []
   const open: { schema: unknown; path: string }[] = [{ schema: root, path: '' }]

@@ -51,6 +51,8 @@ describe('protected files on Windows', () => {
       expect(await has('TOOLS.JSON. .')).toBe(true)
       expect(await has('tools.json.lock::$DATA')).toBe(true)
       expect(await has('other.json:tools.json')).toBe(false)
+      // In linear time.
+      expect(await has(`${'. '.repeat(500_000)}x`)).toBe(false)
     } finally {
       rmSync(directory, { recursive: true, force: true })
     }

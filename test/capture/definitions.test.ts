@@ -10,6 +10,7 @@ import {
   request as message,
   result as response,
 } from './http-recording.js'
+import { ToolSchemas } from '../../src/capture/tool-schemas.js'
 import { META, handshake, request, result, schemas } from './lines.js'
 
 /** The records of lines on stdio. */
@@ -185,6 +186,16 @@ describe('pages of a list', () => {
     expect(listed(recordsOf(lines), 'resources').isComplete).toBe(false)
   })
 
+  it('are followed up to a limit, so that each page takes the same time', () => {
+    const lines = Array.from({ length: 502 }, (_, index) => [
+      list(index + 1, index === 0 ? undefined : `c${index}`),
+      page(index + 1, [`t${index}`], index === 501 ? undefined : `c${index + 1}`),
+    ]).flat()
+    const { names, isComplete } = listed(recordsOf([...open, ...lines]))
+    expect(names.split(' ').slice(-2)).toEqual(['t498', 't499'])
+    expect(isComplete).toBe(false)
+  })
+
   it('of many clients take little memory, and those of the last ones are kept', () => {
     const analysis = new Analysis(schemas)
     const padding = 'x'.repeat(400_000)
@@ -218,6 +229,67 @@ describe('pages of a list', () => {
     expect(rules(calls('s59', 'x').slice(1), 101)).toContain('output-schema')
     // Forgotten: nothing is said about it.
     expect(rules(calls('s0', 'x').slice(1), 102)).toEqual([])
+  })
+})
+
+/** A list of exactly 10,000 definitions, or of one more, on two pages. */
+it.each([
+  [10_000, true],
+  [10_001, false],
+])('a list of %i definitions: complete %s', (count, isComplete) => {
+  const names = Array.from({ length: count }, (_, index) => `t${index}`)
+  const lines = [
+    list(1),
+    page(1, names.slice(0, 5000), 'c'),
+    list(2, 'c'),
+    page(2, names.slice(5000)),
+  ]
+  const { names: kept, isComplete: isKnown } = listed(recordsOf([...open, ...lines]))
+  expect(isKnown).toBe(isComplete)
+  expect(kept.split(' ').length).toBe(10_000)
+})
+
+describe('validations of a capture', () => {
+  /** Each validation takes 25 million steps, and the budget is 50 million. */
+  const many = Array.from({ length: 2000 }, (_, index) => ({ required: [`m${index}`] }))
+  const costly = { type: 'object', properties: { list: { items: { anyOf: [...many, true] } } } }
+  const value = { list: Array.from({ length: 500 }, () => ({})) }
+  const calls = (count: number, name: string, structuredContent: object, from: number) =>
+    Array.from({ length: count }, (_, index) => [
+      request(from + index, 'tools/call', { name }),
+      result(from + index, { content: [], structuredContent }),
+    ]).flat()
+
+  it('share a budget; the schema that exceeds it is reported once, others are still applied', () => {
+    const lines = [
+      ...open,
+      list(1),
+      result(1, {
+        tools: [tool('slow', costly), tool('fast', { type: 'object', required: ['n'] })],
+      }),
+      ...calls(8, 'slow', value, 2),
+      ...calls(1, 'fast', {}, 10),
+      ...calls(2, 'slow', value, 11),
+    ]
+    expect(listed(recordsOf(lines)).rules).toEqual(['not-validated', 'output-schema'])
+  })
+
+  it('may take more steps the more was read, up to a limit', () => {
+    const schemas = new ToolSchemas()
+    let skipped = 0
+    // Each counts for 125 million steps.
+    const apply = () => {
+      const pattern = String.raw`\p`.repeat(25_000)
+      schemas.problems({ pattern }, () => skipped++)
+      return skipped
+    }
+    expect(apply()).toBe(1)
+    schemas.read(2_600_000)
+    expect(apply()).toBe(1)
+    expect(apply()).toBe(2)
+    schemas.read(1_000_000_000)
+    expect(apply()).toBe(2)
+    expect(apply()).toBe(3)
   })
 })
 

@@ -33,6 +33,7 @@ function mismatches(
   headers: Readonly<Record<string, string | undefined>>,
   body: object = CALL,
   revision = newest,
+  schema: JsonSchema = SCHEMA,
 ): string[] {
   const text = JSON.stringify(body)
   const bytes = new TextEncoder().encode(text)
@@ -40,7 +41,7 @@ function mismatches(
   const { node } = parseJson(text)
   const [message] = node === undefined ? [] : messagesOf(node, text)
   if (message !== undefined)
-    checkHeaders(message, { get: (name) => headers[name] }, revision, SCHEMA, found)
+    checkHeaders(message, { get: (name) => headers[name] }, revision, schema, found)
   return found.list.map(
     ({ rule, detail, start, end }) =>
       `${rule} ${detail}: ${new TextDecoder().decode(bytes.subarray(start, end))}`,
@@ -69,4 +70,16 @@ it('a header for a value that the body does not have is a finding', () => {
   expect(mismatches(HEADERS, body)).toEqual([
     `header-mismatch Mcp-Param-Count was sent, but the body has no such value: ${JSON.stringify(body)}`,
   ])
+})
+
+it('many parameters are compared up to a limit', () => {
+  const names = Array.from({ length: 150 }, (_, index) => `p${index}`)
+  const properties = Object.fromEntries(
+    names.map((name) => [name, { type: 'string', 'x-mcp-header': name }]),
+  )
+  const values = Object.fromEntries(names.map((name) => [name, 'x']))
+  const body = { ...CALL, params: { ...CALL.params, arguments: values } }
+  const found = mismatches(HEADERS, body, newest, { type: 'object', properties })
+  expect(found.length).toBe(100)
+  expect(found[99]).toBe('header-mismatch Mcp-Param-p99 is missing: "x"')
 })

@@ -370,3 +370,20 @@ describe('a capture over HTTP', () => {
     )
   })
 })
+
+it('a response in a request of its own is linked, unless very many exchanges wait for one', () => {
+  const linked = (count: number) => {
+    const recording = new Recording()
+    for (let index = 0; index < count; index++) {
+      const exchange = recording.request('POST', POST, JSON.stringify(request(1, 'tools/call')))
+      recording.event('response', { exchange, status: 200, headers: Object.entries(EVENTS) })
+      const asking = encode(event(request(`ask ${index}`, 'roots/list')))
+      recording.chunk(exchange, 'out', 0, asking)
+    }
+    const answer = recording.request('POST', POST, JSON.stringify(result('ask 7', { roots: [] })))
+    recording.response(answer, 202)
+    return recording.messages().find(({ kind }) => kind === 'response')?.method
+  }
+  expect(linked(300)).toBe('roots/list')
+  expect(linked(301)).toBeUndefined()
+})

@@ -1,6 +1,6 @@
 import { fc, runs } from '../fast-check.js'
 import { describe, expect, it } from 'vitest'
-import { type JsonNode, bytesBefore, nodeAt, parseJson } from '../../src/capture/json.js'
+import { type JsonNode, bytesIn, nodeAt, parseJson } from '../../src/capture/json.js'
 import { memberOf, parseLazily, sourceOf, valueAt } from '../../src/capture/lazy-json.js'
 
 function parsedByRuntime(text: string): { value?: unknown } {
@@ -87,7 +87,7 @@ describe('JSON with positions', () => {
   })
 
   it('converts positions to bytes', () => {
-    expect(bytesBefore('aü𝄞b', 4)).toBe(7)
+    expect(bytesIn('aü𝄞')).toBe(7)
   })
 })
 

@@ -47,6 +47,11 @@ const called = (value: object, id = 2) => [
   result(id, value),
 ]
 const TEN_CALLS = Array.from({ length: 10 }, (_, i) => called({ content: [] }, i + 2)).flat()
+/** A pattern of so many classes, whose compilation is expensive. */
+const costlyTool = (classes: number) => ({
+  name: 'add',
+  inputSchema: { type: 'object', properties: { a: { pattern: '\\p'.repeat(classes) } } },
+})
 const HINTS = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' }
 const discovered = [
   request(1, 'server/discover', { _meta: META }),
@@ -442,6 +447,11 @@ const EXAMPLES: Readonly<Record<CaptureRule, Example>> = {
       },
     }),
   ],
+  'not-validated': [
+    listed(costlyTool(25_000)),
+    [`not-validated: ${JSON.stringify(costlyTool(25_000).inputSchema)}`],
+    listed(costlyTool(1)),
+  ],
   'large-definitions': [
     listed({ ...TOOL, description: 'x'.repeat(100_000) }),
     [`large-definitions: [${JSON.stringify({ ...TOOL, description: 'x'.repeat(100_000) })}]`],
@@ -455,6 +465,22 @@ const EXAMPLES: Readonly<Record<CaptureRule, Example>> = {
 }
 
 describe('findings', () => {
+  it('of many messages and definitions in one frame take linear time', () => {
+    const tools = Array.from({ length: 150_000 }, () => ({ name: 'é 1' }))
+    const lines = [...handshake('2025-11-25'), request(1, 'tools/list'), result(1, { tools })]
+    const [, ...found] = findingsOf(...lines).filter((each) => !each.startsWith('schema: '))
+    expect(found.length).toBe(2 * tools.length - 1)
+    expect(new Set(found)).toEqual(new Set(['duplicate-name: "é 1"', 'tool-name: "é 1"']))
+    const batch = Array.from({ length: 150_000 }, () => '{"jsonrpc":"é"}')
+    expect(new Set(findingsOf(`< [${batch.join(',')}]`))).toEqual(
+      new Set(['wrong-version: "é"', 'invalid-message: {"jsonrpc":"é"}']),
+    )
+  })
+
+  it('invalid-json names a whole character', () => {
+    expect(findingsOf('< {"a":😀}')).toEqual(['invalid-json: 😀'])
+  })
+
   it.each(Object.entries(EXAMPLES))('%s names the exact bytes', (_, [lines, expected]) => {
     expect(findingsOf(...lines)).toEqual(expected)
   })

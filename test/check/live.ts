@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { LiveCheck, type LiveReport } from '../../src/check/live.js'
+import { LiveCheck, type LiveOptions, type LiveReport } from '../../src/check/live.js'
 import { httpTarget } from '../../src/check/http-target.js'
 import { ProcessConnection } from '../../src/check/process-connection.js'
 import { nodeRequest } from '../../src/transports/http/client/node-request.js'
@@ -20,6 +20,8 @@ interface Options {
   allowCalls?: boolean
   /** The probes to make, by the beginning of their names (default: all). */
   only?: readonly string[]
+  /** The capture of a probe, over HTTP (default: none). */
+  captureOf?: LiveOptions['captureOf']
 }
 
 const TIMEOUT = 20_000
@@ -55,7 +57,10 @@ export async function checkCommand(
 }
 
 /** Checks a URL. */
-export async function checkUrl(url: string, { only }: Options = {}): Promise<Checked> {
+export async function checkUrl(
+  url: string,
+  { only, captureOf = DEFAULTS.captureOf }: Options = {},
+): Promise<Checked> {
   const target = httpTarget({
     url: new URL(url),
     request: nodeRequest({}),
@@ -66,6 +71,7 @@ export async function checkUrl(url: string, { only }: Options = {}): Promise<Che
   })
   const check = new LiveCheck(target, {
     ...DEFAULTS,
+    captureOf,
     allowCalls: false,
     probed: () => {},
     selects: (probe) => only?.some((name) => probe.startsWith(name)) ?? true,

@@ -82,6 +82,43 @@ describe('a server on stdio', () => {
     },
   )
 
+  it.each([
+    ['no acknowledgement', ['subscription 2026-07-28: acknowledgement']],
+    ['acknowledged subscription', []],
+    // An error is a response, too.
+    ['refused subscription', []],
+  ])('with the fault "%s" has in "subscription" the findings %s', async (fault, expected) => {
+    const { rules, probes } = await checkCommand([process.execPath, FAULTY, fault], {
+      timeout: 3000,
+      only: ['discover', 'subscription'],
+    })
+    expect(rules).toEqual(expected)
+    expect(probes.map(({ name }) => name)).toEqual([
+      'discover 2026-07-28',
+      'subscription 2026-07-28',
+    ])
+  })
+
+  it('whose tool never answers is told so, and its other tools are called', async () => {
+    const { rules, stderr } = await checkCommand([process.execPath, FAULTY, 'slow tool'], {
+      timeout: 3000,
+      allowCalls: true,
+      only: [OPEN, 'calls of tools'],
+    })
+    expect(rules).toEqual([])
+    expect(stderr).toBe('called look\ncancelled call 0\ncalled change\n')
+  })
+
+  it('that answers nothing after a call has a finding, and no other tool is called', async () => {
+    const { rules, stderr } = await checkCommand([process.execPath, FAULTY, 'hangs'], {
+      timeout: 3000,
+      allowCalls: true,
+      only: [OPEN, 'calls of tools'],
+    })
+    expect(rules).toEqual(['calls of tools 2025-11-25: no-response'])
+    expect(stderr).toBe('called look\n')
+  })
+
   it('whose list never ends is left after some pages', async () => {
     const { probes, definitions } = await checkCommand([process.execPath, FAULTY, 'endless'], {
       only: [OPEN],

@@ -1,10 +1,18 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { type IncomingMessage, type ServerResponse, createServer as createHttp } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js'
 import { afterEach, describe, expect, it } from 'vitest'
+import { Analysis } from '../../src/capture/analysis.js'
+import { CaptureReader, bytesOf } from '../../src/capture/format.js'
+import type { Found } from '../../src/check/recording.js'
 import { listen } from '../../src/http.js'
 import { createServer, tool } from '../../src/index.js'
+import { CaptureFile } from '../../src/tap/capture-file.js'
+import { schemas } from '../capture/lines.js'
 import { checkUrl } from './live.js'
 
 /* Servers with HTTP+SSE, the transport of 2024-11-05. */
@@ -65,6 +73,36 @@ async function scripted(answer: Answer, endpoint = '/messages?a=b'): Promise<str
 }
 
 const OPEN = 'initialize 2024-11-05'
+
+/** Checks a scripted server; returns a probe with the records of its capture. */
+async function captured(answer: Answer, name: string) {
+  const folder = mkdtempSync(join(tmpdir(), 'ccmcp-check-'))
+  closing.push(() => rmSync(folder, { recursive: true }))
+  const { probes } = await checkUrl(await scripted(answer), {
+    only: [OPEN, name],
+    captureOf: (probe) =>
+      new CaptureFile(join(folder, probe), {
+        transport: 'http',
+        maxBytes: 1_000_000,
+        failed(error) {
+          throw error
+        },
+      }),
+  })
+  const probe = probes.find((each) => each.name === name)
+  const records = new CaptureReader().push(readFileSync(probe?.capture ?? ''))
+  /** The message that a finding names, as it is in the capture. */
+  const messageAt = (found: Found | undefined): unknown => {
+    const { exchange, dir, start, end } = found?.finding ?? {}
+    const chunks = records.flatMap((record) =>
+      record.type === 'chunk' && record.exchange === exchange && record.dir === dir
+        ? [bytesOf(record)]
+        : [],
+    )
+    return JSON.parse(Buffer.concat(chunks).subarray(start, end).toString())
+  }
+  return { probe, records, messageAt }
+}
 
 describe('a server with HTTP+SSE', () => {
   it('of the official SDK is probed, and has the findings that are known', async () => {
@@ -141,6 +179,38 @@ describe('a server with HTTP+SSE', () => {
       only: [OPEN, 'unknown method 2024-11-05'],
     })
     expect(rules).toContain(rule)
+  })
+
+  it('is captured as by the tap, and findings name bytes of the capture', async () => {
+    const { probe, records, messageAt } = await captured(
+      (method) =>
+        method.startsWith('ccmcp') ? { error: { code: -32000, message: 'nö' } } : undefined,
+      'unknown method 2024-11-05',
+    )
+    const [found] = probe?.found ?? []
+    expect(found?.finding).toMatchObject({ rule: 'unknown-method-code', dir: 'out' })
+    expect(messageAt(found)).toMatchObject({ error: { code: -32000, message: 'nö' } })
+    const analysis = new Analysis(schemas)
+    const rows = [...records.flatMap((record) => analysis.add(record)), ...analysis.end()]
+    expect(analysis.hasExited).toBe(true)
+    const messages = rows.filter(({ kind }) => kind === 'request' || kind === 'response')
+    expect(messages.map(({ kind, method, status }) => [kind, method, status])).toEqual(
+      ['initialize', 'ccmcp_check_no_such/method', 'ping'].flatMap((method) => [
+        ['request', method, undefined],
+        ['response', method, method.startsWith('ccmcp') ? 'error' : 'ok'],
+      ]),
+    )
+    expect(rows.flatMap(({ findings }) => findings)).toEqual([])
+  })
+
+  it('that refuses a request has a finding about its bytes in the capture', async () => {
+    const { probe, messageAt } = await captured((method, _stream, post) => {
+      if (method === 'ping') post.writeHead(500).end()
+      return undefined
+    }, OPEN)
+    const [found] = probe?.found ?? []
+    expect(found?.finding).toMatchObject({ rule: 'http-status', dir: 'in' })
+    expect(messageAt(found)).toMatchObject({ method: 'ping' })
   })
 
   it('that names an endpoint of another origin gets no message', async () => {

@@ -212,3 +212,9 @@ describe('a transcript with variables', () => {
     )
   })
 })
+
+it('messages with many digits, or a string without an end, are compared in linear time', () => {
+  const digits = '1'.repeat(500_000)
+  for (const actual of [`[${digits}.5]`, `["${String.raw`\"`.repeat(500_000)}`])
+    expect(compareMessages('[1]', actual, new Map()).differences.length).toBe(1)
+})

@@ -345,6 +345,16 @@ describe('the parsers agree with others', () => {
     expect(() => toml.parse(text)).toThrow(SyntaxError)
   })
 
+  it('TOML, with every escape', () => {
+    // `\e` and `\x` are those of TOML 1.1, which not every parser has.
+    for (const quotes of ['"', '"""'])
+      expect(
+        plainValue(
+          toml.parse(String.raw`a = ${quotes}\b\t\n\f\r\e\"\\\x7F\u00e9\U0001F600${quotes}`),
+        ),
+      ).toEqual({ a: '\b\t\n\f\r\u001b"\\\u007fé😀' })
+  })
+
   it('YAML', () => {
     fc.assert(
       fc.property(yamlTexts, (text) => {

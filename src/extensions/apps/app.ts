@@ -75,7 +75,7 @@ export function app(options: AppOptions): App {
       name,
       '"name" must be 1 to 128 of the characters A-Z a-z 0-9 _ - . and not begin with a dot',
     )
-  if (typeof uri !== 'string' || !/^ui:\/\/[^\s/{}]+[^\s{}]*$/.test(uri))
+  if (typeof uri !== 'string' || !/^ui:\/\/[^\s/{}][^\s{}]*$/.test(uri))
     throw invalid(
       name,
       `"uri" must begin with ui:// and have no variables, such as "ui://apps/${name}"`,

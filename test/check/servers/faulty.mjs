@@ -37,9 +37,40 @@ const handlers = {
   },
 }
 
+/** The requests of 2026-07-28, for faults of a subscription. */
+const HINTS = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' }
+const statelessHandlers = {
+  'server/discover': () => ({
+    ...HINTS,
+    supportedVersions: ['2026-07-28'],
+    capabilities: { tools: { listChanged: true } },
+  }),
+  'tools/list': () => ({ ...HINTS, tools }),
+}
+
+function stateless({ id, method, params }) {
+  if (method === 'subscriptions/listen') {
+    if (is('refused subscription')) return refuse(id, -32603, 'no')
+    if (is('no acknowledgement')) return
+    const _meta = { 'io.modelcontextprotocol/subscriptionId': id }
+    const { notifications } = params
+    send({
+      method: 'notifications/subscriptions/acknowledged',
+      params: { _meta, notifications },
+    })
+    return
+  }
+  const handler = statelessHandlers[method]
+  if (handler === undefined) return refuse(id, -32601, 'Method not found')
+  send({ id, result: handler() })
+}
+
 let refuses = false
+let isDeaf = false
 
 function request({ id, method, params = {} }) {
+  if (fault.endsWith('subscription') || is('no acknowledgement'))
+    return stateless({ id, method, params })
   if (method === 'ping' && (is('no ping') || refuses)) return refuse(id, -32603, 'no')
   if (is('wrong id') && id === Number.MAX_SAFE_INTEGER) return send({ id: 1, result: {} })
   if (method === 'tools/list' && is('no list')) return refuse(id, -32603, 'no')
@@ -55,8 +86,11 @@ function request({ id, method, params = {} }) {
     if (is('no browser')) return send({ id, result: failed('chromium was not found') })
     return refuse(id, -32602, `Unknown tool: ${params.name}`)
   }
+  if (method === 'tools/call' && is('hangs')) isDeaf = true
   const handler = handlers[method]
-  if (handler !== undefined) return send({ id, result: handler(params) })
+  const result = handler?.(params)
+  if (method === 'tools/call' && (isDeaf || (is('slow tool') && params.name === 'look'))) return
+  if (result !== undefined) return send({ id, result })
   if (is('any method')) return send({ id, result: {} })
   if (is('silent') && !(META in (params._meta ?? {}))) return
   if (is('exits')) process.exit(3)
@@ -76,7 +110,10 @@ function line(text) {
     digits.set('exact', exact)
     message.id = 'exact'
   }
+  if (isDeaf) return
   if (message?.id !== undefined && message.method !== undefined) request(message)
+  if (message?.method === 'notifications/cancelled' && is('slow tool'))
+    process.stderr.write(`cancelled ${message.params.requestId}\n`)
   if (message?.method === 'notifications/cancelled' && is('inconsistent')) refuses = true
 }
 
