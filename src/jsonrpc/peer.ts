@@ -42,6 +42,8 @@ export interface PeerOptions extends IncomingOptions {
   /** Observes a request that is about to be sent, and may change its params. */
   sending?(id: Id, method: string, params: unknown): Sending | undefined
   report(entry: LogEntry): void
+  /** The other side reads again. */
+  onDrained?(): void
   /** The connection has ended, with an error if it broke. */
   onClosed?(error?: Error): void
   maxDepth?: number
@@ -94,6 +96,7 @@ export class Peer implements Receiver, PeerPort {
 
   drained(): void {
     this.#incoming.startWaiting()
+    this.#options.onDrained?.()
   }
 
   malformed(error: RpcError, head: string, tail: string): void {

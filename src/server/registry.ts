@@ -1,3 +1,4 @@
+import { STEPS, inSmallSteps } from '../jsonrpc/small-steps.js'
 import type { LogLevel } from '../protocol/model.js'
 import type { ChangePort, SharedChange } from '../stores/change-bus.js'
 import type { ResourceChanges } from './subscribed-uris.js'
@@ -14,6 +15,9 @@ export type Change =
   | { readonly everything: true }
   | { readonly log: LogMessage }
 
+/** Maximum log messages that wait to be told to many; more are dropped, as they are for clients that do not read. */
+const MAX_LOGS = 1000
+
 /** Passes changes to listeners. URIs are compared in their normalized form. */
 export class ChangeEmitter implements ChangePort, ResourceChanges {
   readonly #listeners = new Set<(change: Change) => void>()
@@ -21,6 +25,8 @@ export class ChangeEmitter implements ChangePort, ResourceChanges {
   /** By URI: most changes concern few clients. */
   readonly #subscribers = new Map<string, Set<(key: string) => void>>()
   readonly #normalize: (uri: string) => string
+  /** How many log messages wait. */
+  #logs = 0
 
   constructor(normalize: (uri: string) => string) {
     this.#normalize = normalize
@@ -63,7 +69,22 @@ export class ChangeEmitter implements ChangePort, ResourceChanges {
     if ('uri' in change) {
       const key = this.#normalize(change.uri)
       for (const changed of this.#subscribers.get(key) ?? []) changed(key)
+    } else if ('log' in change && (this.#logs > 0 || this.#listeners.size > STEPS)) {
+      if (this.#logs >= MAX_LOGS) return
+      this.#logs++
+      inSmallSteps(this.#tellMany(change))
     } else for (const listener of this.#listeners) listener(change)
+  }
+
+  *#tellMany(change: Change): Generator<undefined> {
+    try {
+      for (const listener of this.#listeners) {
+        listener(change)
+        yield
+      }
+    } finally {
+      this.#logs--
+    }
   }
 }
 

@@ -137,6 +137,10 @@ export class ServerSession implements PeerOptions, ObservedSession {
     this.#closed(error)
   }
 
+  onDrained(): void {
+    this.#subscriptions?.drained()
+  }
+
   readonly #getSubscriptions = (): Subscriptions => {
     this.#subscriptions ??= new Subscriptions(this.#server, {
       send: (frame, message) => this.#peer.sendFrame(frame, message),

@@ -3,6 +3,7 @@ import type { IncomingRequest } from '../jsonrpc/incoming.js'
 import { INTERNAL_ERROR, INVALID_PARAMS, RpcError } from '../jsonrpc/errors.js'
 import { callHook, markHandled } from '../jsonrpc/hook.js'
 import type { LogEntry } from '../jsonrpc/log-entry.js'
+import { inSmallSteps } from '../jsonrpc/small-steps.js'
 import {
   type Id,
   type Params,
@@ -51,8 +52,6 @@ const FIELDS: Readonly<Record<string, List>> = {
 /** The fields of `subscriptions/listen` in the core protocol. */
 export const LISTEN_FIELDS: readonly string[] = [...Object.keys(FIELDS), 'resourceSubscriptions']
 const LISTS: readonly List[] = ['tools', 'resources', 'prompts']
-/** Milliseconds between two attempts while a client is not reading. */
-const RETRY_DELAY = 50
 /** Maximum resource subscriptions of a client. */
 const MAX_URIS = 10_000
 /** Maximum length of a URI that can be subscribed to, in characters. */
@@ -79,7 +78,8 @@ export class Subscriptions {
   readonly #streams = new Set<Stream>()
   /** Streams that the server has ended, and whose `notifications/cancelled` has not been sent. */
   #ended: Id[] = []
-  #later: ReturnType<typeof setTimeout> | undefined
+  /** Whether changes wait until the client reads. */
+  #waiting = false
   /** What has changed since, as far as it is subscribed to. */
   readonly #lists = new Set<List>()
   readonly #uris = new Set<string>()
@@ -292,7 +292,6 @@ export class Subscriptions {
 
   stop(): void {
     this.#stopped = true
-    clearTimeout(this.#later)
     this.#stop?.()
     this.#session?.uris.stop()
     for (const { filter } of this.#streams) filter.uris.stop()
@@ -325,7 +324,7 @@ export class Subscriptions {
 
   /** Adds to what is sent at the end of this turn. */
   #add<Item>(changed: Set<Item>, item: Item): void {
-    if (this.#lists.size === 0 && this.#uris.size === 0) queueMicrotask(() => this.#notify())
+    if (!this.#hasChanges) inSmallSteps(this.#notify())
     changed.add(item)
   }
 
@@ -335,25 +334,39 @@ export class Subscriptions {
     return uris
   }
 
-  #notify(): void {
-    if (this.#stopped) return
-    for (const list of this.#lists) {
-      if (this.#wait()) return
-      this.#lists.delete(list)
-      this.#sendList(list)
-    }
-    for (const key of this.#uris) {
-      if (this.#wait()) return
-      this.#uris.delete(key)
-      this.#sendUpdate(key)
+  get #hasChanges(): boolean {
+    return this.#lists.size > 0 || this.#uris.size > 0
+  }
+
+  /** Sends what has changed, one after the other. */
+  *#notify(): Generator<undefined> {
+    while (this.#hasChanges) {
+      for (const list of this.#lists) {
+        if (this.#mustWait()) return
+        this.#lists.delete(list)
+        this.#sendList(list)
+        if (this.#hasChanges) yield
+      }
+      for (const key of this.#uris) {
+        if (this.#mustWait()) return
+        this.#uris.delete(key)
+        this.#sendUpdate(key)
+        if (this.#hasChanges) yield
+      }
     }
   }
 
   /** While the client is not reading, changes are merged and sent later. */
-  #wait(): boolean {
-    const congested = this.#congested()
-    if (congested) this.#later = setTimeout(() => this.#notify(), RETRY_DELAY)
-    return congested
+  #mustWait(): boolean {
+    this.#waiting = this.#congested()
+    return this.#waiting || this.#stopped
+  }
+
+  /** The client may be reading again. */
+  drained(): void {
+    if (!this.#waiting) return
+    this.#waiting = false
+    inSmallSteps(this.#notify())
   }
 
   #sendList(list: List): void {

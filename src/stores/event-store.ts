@@ -93,6 +93,8 @@ export class MemoryEventStore implements EventStore {
     const kept = stream.events[0]?.event.number === 0 ? 2 : 1
     while (stream.bytes > this.#maxBytesPerStream && stream.events.length > kept)
       this.#evict(stream)
+    // To find the first is not free: it follows the places of those that were moved to the end.
+    if (this.#bytes <= this.#maxBytes) return
     for (const [oldestName, oldest] of this.#streams) {
       if (this.#bytes <= this.#maxBytes) break
       while (this.#bytes > this.#maxBytes && oldest.events.length > 0) this.#evict(oldest)

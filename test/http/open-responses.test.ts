@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { STEPS } from '../../src/jsonrpc/small-steps.js'
 import { OpenResponses } from '../../src/transports/http/open-responses.js'
 
 beforeEach(() => void vi.useFakeTimers())
@@ -63,4 +64,23 @@ it('visits the others if one fails', () => {
   vi.advanceTimersByTime(10)
   expect(onKeepAlive).toHaveBeenCalledOnce()
   expect(errors).toEqual([new Error('broken')])
+})
+
+it('visits a number of responses in each turn of the event loop, and each once', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  const responses = open()
+  const visits = Array.from({ length: 3 * STEPS }, () => vi.fn())
+  for (const onKeepAlive of visits) responses.add({}, { onKeepAlive })
+  const counts = () => visits.map(({ mock }) => mock.calls.length)
+  const visited = () => counts().reduce((sum, count) => sum + count)
+  // The next interval may begin before all are visited.
+  vi.advanceTimersByTime(20)
+  for (const turns of [1, 2, 3]) {
+    expect(visited()).toBe(turns * STEPS)
+    await new Promise(setImmediate)
+  }
+  expect(counts()).toEqual(visits.map(() => 1))
+  vi.advanceTimersByTime(10)
+  for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate)
+  expect(counts()).toEqual(visits.map(() => 2))
 })

@@ -6,7 +6,7 @@ import { ResumableStream } from '../../src/transports/http/resumable-stream.js'
 
 /* Streams whose process has ended: requests without a response get an error. */
 
-const owner = { session: 's', generation: 0, superseded: () => {} }
+const owner = { session: 's', generation: 0, superseded: () => {}, drained: () => {} }
 
 /** The ids of the responses to such a stream, as they are written. */
 async function completed(requests: readonly Id[], ...frames: string[]): Promise<string[]> {

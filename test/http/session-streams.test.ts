@@ -73,6 +73,7 @@ class Session {
       owner: undefined,
       superseded: false,
       used: () => {},
+      drained: () => {},
       missedChanges: () => this.missed++,
     })
   }

@@ -22,8 +22,13 @@ const LEVEL = 'io.modelcontextprotocol/logLevel'
 function slowReader(server: Server) {
   const [channel, other] = memoryChannels()
   const came: string[] = []
+  let drained = () => {}
   const reader = {
     congested: false,
+    readAgain(): void {
+      reader.congested = false
+      drained()
+    },
     came,
     async say(...lines: string[]): Promise<string[]> {
       for (const line of lines) channel.send(line)
@@ -34,7 +39,10 @@ function slowReader(server: Server) {
   }
   const slow: Channel = {
     send: (frame) => other.send(frame),
-    receive: (receiver) => other.receive(receiver),
+    receive(receiver) {
+      drained = () => receiver.drained?.()
+      other.receive(receiver)
+    },
     close: () => other.close(),
     get congested() {
       return reader.congested
@@ -308,7 +316,7 @@ it('change notifications are merged while the client is not reading', async () =
     server.updated('a://b')
     expect(await slow.say()).toEqual([])
   }
-  slow.congested = false
+  slow.readAgain()
   await expect.poll(() => slow.came.length).toBe(2)
   expect(slow.came.map((frame) => (JSON.parse(frame) as { method: string }).method)).toEqual([
     'notifications/tools/list_changed',

@@ -1,3 +1,5 @@
+import { STEPS } from '../../jsonrpc/small-steps.js'
+import { goOnLater } from '../../jsonrpc/turns.js'
 import { unref } from '../../runtime.js'
 
 /** An open response that must not stay silent. */
@@ -22,6 +24,8 @@ export class OpenResponses {
   /** By what identifies a response: its `HttpContext`, or an exchange that has none of its own. */
   readonly #open = new Map<object, KeptAlive | undefined>()
   #timer: ReturnType<typeof setInterval> | undefined
+  /** Whether some are still to be kept alive in this interval. */
+  #visiting = false
 
   constructor(options: OpenResponsesOptions, failed: (error: unknown) => void) {
     this.#options = options
@@ -52,14 +56,24 @@ export class OpenResponses {
   }
 
   #keepAlive(): void {
+    if (this.#visiting) return
     // A copy: a response that becomes a stream is replaced, and its stream must not be visited in the same interval.
-    for (const [response, kept] of Array.from(this.#open)) {
+    this.#visit(Array.from(this.#open).values())
+  }
+
+  /** In as many turns of the event loop as it takes. */
+  #visit(left: IterableIterator<[object, KeptAlive | undefined]>): void {
+    let steps = 0
+    for (const [response, kept] of left) {
       if (this.#open.get(response) !== kept) continue
       try {
         kept?.onKeepAlive()
       } catch (error) {
         this.#failed(error)
       }
+      this.#visiting = ++steps >= STEPS
+      if (this.#visiting) return goOnLater(() => this.#visit(left))
     }
+    this.#visiting = false
   }
 }

@@ -28,6 +28,8 @@ export interface StreamStoreOptions {
 export interface StreamOwner extends EventWriter {
   /** Called if the store refuses an event: another process has the session. */
   superseded(): void
+  /** Called if a stream may be `congested` no longer. */
+  drained(): void
 }
 
 /** An event that is sent once the store has it. */
@@ -172,6 +174,7 @@ export class ResumableStream {
   disconnect(connection: SseStream): void {
     if (this.#connection === connection) this.#connection = undefined
     if (this.#resuming === connection) this.#resuming = undefined
+    this.#owner.drained()
   }
 
   /** Ends the connection, not the stream. */
@@ -213,6 +216,7 @@ export class ResumableStream {
     if (current) this.#resuming = undefined
     if (this.#ended || !current) connection.end()
     else this.#connection = connection
+    this.#owner.drained()
     return hasAll
   }
 
@@ -294,6 +298,7 @@ export class ResumableStream {
     if (sent === 0) return
     this.#waiting = this.#waiting.slice(sent)
     if (this.#ended && this.#waiting.length === 0) this.release()
+    this.#owner.drained()
   }
 
   readonly #failed = (error: unknown): void => {

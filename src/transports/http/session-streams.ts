@@ -31,6 +31,8 @@ interface Owner {
   superseded: boolean
   /** The client has used it now. */
   used(): void
+  /** The client may be reading again. */
+  drained(): void
   /** The client may have missed changes. */
   missedChanges(): void
 }
@@ -59,7 +61,8 @@ export class SessionStreams {
 
   constructor(session: string, generation: number, settings: StreamSettings, owner: Owner) {
     const superseded = () => (owner.superseded = true)
-    this.#stored = { session, generation, owner: owner.owner, superseded }
+    const drained = () => owner.drained()
+    this.#stored = { session, generation, owner: owner.owner, superseded, drained }
     this.#settings = settings
     this.#owner = owner
     this.standalone = this.#make(STANDALONE)
@@ -204,6 +207,7 @@ export class SessionStreams {
       maxUnsentBytes,
       headers,
       disconnected,
+      drained: this.#stored.drained,
       expiry: expires === undefined ? undefined : { time: expires, end },
     })
     return sse

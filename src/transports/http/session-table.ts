@@ -1,3 +1,5 @@
+import { LazyHeap } from './lazy-heap.js'
+
 /** What is known of a session. */
 interface Listed {
   readonly id: string
@@ -6,18 +8,27 @@ interface Listed {
   readonly lastUsed: number
   /** Whether its client has a connection open. */
   readonly busy: boolean
+  /** It is in use now. */
+  used(): void
 }
 
-/** Milliseconds until sessions are searched again for one to evict for the same principal. */
-const SEARCH_INTERVAL = 100
+/** The sessions of one principal; the one that was not used for longest comes first. */
+class Own<Session extends Listed> extends LazyHeap<Session> {
+  constructor() {
+    super(({ lastUsed }) => lastUsed)
+  }
+
+  get lastUsed(): number {
+    return this.first?.lastUsed ?? Infinity
+  }
+}
 
 /** The sessions of this process, by id and by the principal that owns them. */
 export class SessionTable<Session extends Listed> {
   readonly #byId = new Map<string, Session>()
-  readonly #byOwner = new Map<string | undefined, Set<Session>>()
-  /** The principals for which no session was found to evict; undefined for all that have no session. */
-  readonly #refused = new Set<string | undefined>()
-  #refusedUntil = 0
+  readonly #byOwner = new Map<string | undefined, Own<Session>>()
+  /** Those of principals with the same number of sessions, by that number. */
+  readonly #byCount = new Map<number, LazyHeap<Own<Session>>>()
 
   get size(): number {
     return this.#byId.size
@@ -43,9 +54,9 @@ export class SessionTable<Session extends Listed> {
   add(session: Session): void {
     const { id, owner } = session
     this.#byId.set(id, session)
-    const own = this.#byOwner.get(owner)
-    if (own === undefined) this.#byOwner.set(owner, new Set([session]))
-    else own.add(session)
+    const own = this.#byOwner.get(owner) ?? new Own<Session>()
+    this.#byOwner.set(owner, own)
+    this.#resize(own, () => own.add(session))
   }
 
   delete(session: Session): void {
@@ -54,8 +65,21 @@ export class SessionTable<Session extends Listed> {
     if (!this.has(session)) return
     this.#byId.delete(id)
     const own = this.#byOwner.get(owner)
-    own?.delete(session)
-    if (own?.size === 0) this.#byOwner.delete(owner)
+    if (own === undefined) return
+    this.#resize(own, () => own.delete(session))
+    if (own.size === 0) this.#byOwner.delete(owner)
+  }
+
+  #resize(own: Own<Session>, change: () => void): void {
+    const before = this.#byCount.get(own.size)
+    before?.delete(own)
+    if (before?.size === 0) this.#byCount.delete(own.size)
+    change()
+    if (own.size === 0) return
+    const after =
+      this.#byCount.get(own.size) ?? new LazyHeap<Own<Session>>(({ lastUsed }) => lastUsed)
+    this.#byCount.set(own.size, after)
+    after.add(own)
   }
 
   /**
@@ -63,29 +87,31 @@ export class SessionTable<Session extends Listed> {
    * that has most, or if `ownOnly` of `owner`, the one that was not used for longest.
    */
   evictable(owner: string | undefined, idle: number, ownOnly: boolean): Session | undefined {
-    const count = this.count(owner)
-    if (ownOnly && count === 0) return undefined
-    const now = performance.now()
-    if (now >= this.#refusedUntil) {
-      this.#refused.clear()
-      this.#refusedUntil = now + SEARCH_INTERVAL
-    }
-    const refused = count === 0 ? undefined : owner
-    if (this.#refused.has(refused)) return undefined
+    const since = performance.now() - idle
+    if (ownOnly) return idleOf(() => this.#byOwner.get(owner)?.first, since)
     let found: Session | undefined
     let most = 0
-    for (const [each, sessions] of this.#byOwner) {
-      if (sessions.size < most || (ownOnly && each !== owner)) continue
-      for (const session of sessions) {
-        const isBetter =
-          found === undefined || sessions.size > most || session.lastUsed < found.lastUsed
-        // `busy` last: it visits all requests and streams of the session.
-        if (!isBetter || session.lastUsed > now - idle || session.busy) continue
-        found = session
-        most = sessions.size
-      }
+    for (const [count, principals] of this.#byCount) {
+      if (count < most) continue
+      const session = idleOf(() => principals.first?.first, since)
+      if (session === undefined) continue
+      found = session
+      most = count
     }
-    if (found === undefined) this.#refused.add(refused)
     return found
+  }
+}
+
+/** The first session that is not busy, if it was last used before then. */
+function idleOf<Session extends Listed>(
+  first: () => Session | undefined,
+  since: number,
+): Session | undefined {
+  for (;;) {
+    const session = first()
+    if (session === undefined || session.lastUsed >= since) return undefined
+    if (!session.busy) return session
+    // It comes last from now on: otherwise each search would visit it again.
+    session.used()
   }
 }

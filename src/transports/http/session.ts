@@ -356,6 +356,11 @@ export class HttpSession implements Channel, SessionPort {
     return this.#streams.standalone.congested
   }
 
+  /** The client may be reading that stream again. */
+  drained(): void {
+    if (!this.congested) this.#receiver?.drained?.()
+  }
+
   receive(receiver: Receiver): void {
     this.#receiver = receiver
   }

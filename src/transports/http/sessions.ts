@@ -9,6 +9,7 @@ import { nextGeneration, sessionNameOf } from './session-id.js'
 import { SessionPersistence, type StoredSession } from './session-persistence.js'
 import { type HttpSession, type Restored, type SessionFacts, sessionBytes } from './session.js'
 import { SessionTable } from './session-table.js'
+import { inSmallSteps } from '../../jsonrpc/small-steps.js'
 import { withTimeout } from '../../jsonrpc/deadline.js'
 import { inTime } from './in-time.js'
 import { unref } from '../../runtime.js'
@@ -139,7 +140,7 @@ export class Sessions {
     this.#all.add(session)
     if (this.#timer !== undefined) return
     const interval = Math.max(10, Math.min(this.#options.idleTimeout / 2, MIN_IDLE))
-    this.#timer = unref(setInterval(() => this.#sweep(), interval))
+    this.#timer = unref(setInterval(() => inSmallSteps(this.#sweep()), interval))
   }
 
   /**
@@ -213,17 +214,17 @@ export class Sessions {
     this.#timer = undefined
   }
 
-  #sweep(): void {
+  /** In small steps: many sessions may end at the same time. */
+  *#sweep(): Generator<undefined> {
     const since = performance.now() - this.#options.idleTimeout
     void this.#confirmAll()
     for (const session of this.#all.values()) {
       if (session.busy) {
         if (this.#persistence !== undefined && this.#isDue(session))
           void this.#persistence.set(session)
-        continue
-      }
-      if (session.superseded) this.#leave(session)
+      } else if (session.superseded) this.#leave(session)
       else if (session.lastUsed < since) void this.end(session)
+      yield
     }
     for (const session of this.#retired)
       if (!session.busy && session.lastUsed < since) this.#leave(session)

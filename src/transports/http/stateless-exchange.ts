@@ -146,6 +146,9 @@ export class StatelessExchange implements Channel, Exchange, KeptAlive {
       maxUnsentBytes,
       headers,
       disconnected: () => this.#onDisconnect(),
+      drained: () => {
+        if (!this.congested) this.#receiver?.drained?.()
+      },
       expiry: this.#expiry,
     })
     return this.#sse
