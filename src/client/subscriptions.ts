@@ -5,17 +5,17 @@ import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { type Params, memberAt } from '../jsonrpc/message.js'
 import { truncate } from '../jsonrpc/truncate.js'
 import { Backoff, type ReconnectOptions } from './reconnect.js'
+import { methodForField } from './listen-filter.js'
 import { UriIndex } from './resource-uri.js'
 import { type SessionCallOptions, deadlineOf } from './call-options.js'
 import type { ClientSession, ServerDetails } from './session.js'
+import { StreamLink } from './stream-link.js'
 import {
   type List,
   RequestLink,
-  StreamLink,
   type SubscriptionLink,
   type Topic,
   describeTopic,
-  methodForField,
 } from './subscription-links.js'
 import type { ListenOptions, Subscription } from './subscription.js'
 import { untilDeadline } from './until-aborted.js'
