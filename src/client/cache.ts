@@ -2,7 +2,7 @@ import { RpcError } from '../jsonrpc/errors.js'
 import type { Params } from '../jsonrpc/message.js'
 import { METHODS } from '../protocol/methods.js'
 import { listOf } from './pages.js'
-import { concerns } from './resource-uri.js'
+import { UriIndex } from './resource-uri.js'
 import type { CallOptions, SessionCallOptions } from './call-options.js'
 
 export interface CacheOptions {
@@ -37,7 +37,7 @@ interface Entry {
 const MAX_ENTRIES = 500
 const MAX_BYTES = 16 * 1024 * 1024
 /** The size of an entry in bytes, without its texts. */
-const ENTRY = 300
+const ENTRY = 600
 
 const READ = 'resources/read'
 /** The methods whose results may be cached. */
@@ -55,6 +55,9 @@ export class ResultCache {
   enabled = false
   /** Least recently used first. */
   readonly #entries = new Map<string, Entry>()
+  /** The keys of the entries, by method; and those of the resources by URI. */
+  readonly #keys = new Map<string, Set<string>>()
+  readonly #reads = new UriIndex<string>()
   #bytes = 0
   /** How often the results of a method have become stale: a response to an earlier request is not stored. */
   readonly #changes = new Map<string, number>()
@@ -89,17 +92,16 @@ export class ResultCache {
       if (method === `notifications/${capability}/list_changed`) this.drop(stale)
     const { uri } = params
     if (method === 'notifications/resources/updated' && typeof uri === 'string')
-      this.drop(READ, (read) => concerns(uri, read))
+      this.drop(READ, this.#reads.concernedBy(uri))
   }
 
   clear(): void {
     for (const [method] of CACHEABLE) this.drop(method)
   }
 
-  drop(method: string, isStale: (detail: string) => boolean = () => true): void {
+  drop(method: string, keys: Iterable<string> = this.#keys.get(method) ?? []): void {
     this.#changes.set(method, (this.#changes.get(method) ?? 0) + 1)
-    for (const [key, entry] of this.#entries)
-      if (entry.method === method && isStale(entry.detail)) this.#delete(key, entry)
+    for (const key of keys) this.#delete(key)
   }
 
   #find(method: string, detail: string): Params | undefined {
@@ -107,36 +109,41 @@ export class ResultCache {
     const entry = this.#entries.get(key)
     if (entry === undefined) return undefined
     const age = Date.now() - entry.receivedAt
-    this.#entries.delete(key)
     // Negative after the clock was set back.
     if (age < 0 || age >= entry.ttl) {
-      this.#bytes -= entry.bytes
+      this.#delete(key)
       return undefined
     }
+    this.#entries.delete(key)
     this.#entries.set(key, entry)
     return JSON.parse(entry.text) as Params // was an object
   }
 
   #store(method: string, detail: string, result: Params): void {
     const key = keyOf(method, detail)
-    const older = this.#entries.get(key)
-    if (older !== undefined) this.#delete(key, older)
+    this.#delete(key)
     const { ttlMs } = result
     if (typeof ttlMs !== 'number' || !(ttlMs > 0)) return
     const text = JSON.stringify(result)
-    const bytes = ENTRY + 2 * (text.length + 2 * key.length)
+    const bytes = ENTRY + 2 * (text.length + 3 * key.length)
     if (bytes > this.#maxBytes || this.#maxEntries < 1) return
-    for (const [oldest, entry] of this.#entries) {
+    for (const oldest of this.#entries.keys()) {
       if (this.#bytes + bytes <= this.#maxBytes && this.#entries.size < this.#maxEntries) break
-      this.#delete(oldest, entry)
+      this.#delete(oldest)
     }
     this.#bytes += bytes
     this.#entries.set(key, { method, detail, text, bytes, receivedAt: Date.now(), ttl: ttlMs })
+    this.#keys.set(method, (this.#keys.get(method) ?? new Set()).add(key))
+    if (method === READ) this.#reads.add(detail, key)
   }
 
-  #delete(key: string, entry: Entry): void {
+  #delete(key: string): void {
+    const entry = this.#entries.get(key)
+    if (entry === undefined) return
     this.#entries.delete(key)
     this.#bytes -= entry.bytes
+    this.#keys.get(entry.method)?.delete(key)
+    if (entry.method === READ) this.#reads.delete(entry.detail, key)
   }
 }
 

@@ -5,17 +5,17 @@ import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { type Params, memberAt } from '../jsonrpc/message.js'
 import { truncate } from '../jsonrpc/truncate.js'
 import { Backoff, type ReconnectOptions } from './reconnect.js'
-import { concerns } from './resource-uri.js'
+import { methodForField } from './listen-filter.js'
+import { UriIndex } from './resource-uri.js'
 import { type SessionCallOptions, deadlineOf } from './call-options.js'
 import type { ClientSession, ServerDetails } from './session.js'
+import { StreamLink } from './stream-link.js'
 import {
   type List,
   RequestLink,
-  StreamLink,
   type SubscriptionLink,
   type Topic,
   describeTopic,
-  methodForField,
 } from './subscription-links.js'
 import type { ListenOptions, Subscription } from './subscription.js'
 import { untilDeadline } from './until-aborted.js'
@@ -73,6 +73,9 @@ export interface SubscriptionsOptions {
 export class Subscriptions {
   readonly #options: SubscriptionsOptions
   readonly #watches = new Map<string, Watch>()
+  /** Of those, the resources, and the fields of extensions by their names. */
+  readonly #resources = new UriIndex<Watch>()
+  readonly #fields = new Map<string, Set<Watch>>()
   #link: SubscriptionLink | undefined
   #capabilities: Params = {}
 
@@ -108,7 +111,7 @@ export class Subscriptions {
   close(): void {
     this.#link?.close()
     this.#interrupted([...this.#watches.values()].map(({ topic }) => topic))
-    this.#watches.clear()
+    for (const [key, watch] of this.#watches) this.#forget(key, watch)
   }
 
   subscribe(
@@ -143,12 +146,11 @@ export class Subscriptions {
     if (value === undefined) throw new TypeError(`listen: the value of "${field}" is missing`)
     const { onMissed, onInterrupted, ...others } = options
     const topic = { field, value }
-    for (const [key, { topic: other }] of this.#watches)
-      if ('field' in other && other.field === field && key !== keyOf(topic))
-        if (!Array.isArray(value) || !Array.isArray(other.value))
-          throw new TypeError(
-            `listen: "${field}" is listened to with another value; end that first`,
-          )
+    // Either all values of a field are lists, or there is one.
+    const [other] = this.#fields.get(field) ?? []
+    if (other !== undefined && keyOf(other.topic) !== keyOf(topic))
+      if (!Array.isArray(value) || !('value' in other.topic && Array.isArray(other.topic.value)))
+        throw new TypeError(`listen: "${field}" is listened to with another value; end that first`)
     const heard: Listener = (event) => {
       if (event === 'missed') return onMissed?.()
       return event === 'interrupted' ? onInterrupted?.() : undefined
@@ -163,10 +165,14 @@ export class Subscriptions {
     const updated =
       method === 'notifications/resources/updated' && typeof uri === 'string' ? uri : undefined
     if ((list === undefined && updated === undefined) || this.#link?.owns(params) !== true) return
-    for (const { topic, listeners } of this.#watches.values()) {
-      if (concernsTopic(topic, list, updated))
-        for (const listener of listeners) this.#call(() => listener('changed', updated))
-    }
+    for (const { listeners } of this.#concernedBy(list, updated))
+      for (const listener of listeners) this.#call(() => listener('changed', updated))
+  }
+
+  #concernedBy(list: string | undefined, updated: string | undefined): readonly Watch[] {
+    if (updated !== undefined) return this.#resources.concernedBy(updated)
+    const watch = this.#watches.get(`list ${list}`)
+    return watch === undefined ? [] : [watch]
   }
 
   async #watch(
@@ -204,6 +210,11 @@ export class Subscriptions {
     const accepted = this.#link?.add(topic, options) ?? Promise.resolve()
     const watch: Watch = { topic, listeners: new Set(), accepted, unwanted }
     this.#watches.set(key, watch)
+    if ('uri' in topic) this.#resources.add(topic.uri, watch)
+    else if ('field' in topic) {
+      const watches = this.#fields.get(topic.field) ?? new Set()
+      this.#fields.set(topic.field, watches.add(watch))
+    }
     accepted.catch(() => this.#forget(key, watch))
     return watch
   }
@@ -225,7 +236,15 @@ export class Subscriptions {
   }
 
   #forget(key: string, watch: Watch): boolean {
-    return this.#watches.get(key) === watch && this.#watches.delete(key)
+    if (this.#watches.get(key) !== watch) return false
+    const { topic } = watch
+    if ('uri' in topic) this.#resources.delete(topic.uri, watch)
+    else if ('field' in topic) {
+      const watches = this.#fields.get(topic.field)
+      watches?.delete(watch)
+      if (watches?.size === 0) this.#fields.delete(topic.field)
+    }
+    return this.#watches.delete(key)
   }
 
   /** After a new connection. Updates may have been missed before it. */
@@ -260,7 +279,9 @@ export class Subscriptions {
 
   #lost(topic: Topic, error: Error): void {
     this.#interrupted([topic])
-    this.#watches.delete(keyOf(topic))
+    const key = keyOf(topic)
+    const watch = this.#watches.get(key)
+    if (watch !== undefined) this.#forget(key, watch)
     this.#options.ended({ ...topic, error })
   }
 
@@ -305,14 +326,4 @@ function keyOf(topic: Topic): string {
   if ('uri' in topic) return `uri ${topic.uri}`
   if ('list' in topic) return `list ${topic.list}`
   return `field ${JSON.stringify([topic.field, topic.value])}`
-}
-
-/** Whether a changed list, or an updated resource, is what is watched. */
-function concernsTopic(
-  topic: Topic,
-  list: string | undefined,
-  updated: string | undefined,
-): boolean {
-  if ('uri' in topic) return updated !== undefined && concerns(updated, topic.uri)
-  return 'list' in topic && topic.list === list
 }

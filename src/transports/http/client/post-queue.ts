@@ -24,7 +24,8 @@ const LINGER = 2000
 export class PostQueue {
   readonly #send: (post: Post, signal: AbortSignal) => Promise<void>
   readonly #report: (entry: LogEntry) => void
-  #waiting: Post[] = []
+  /** A set: to remove the first item of a long array takes as long as the array. */
+  readonly #waiting = new Set<Post>()
   /** What is not a response, while the queue is paused. */
   #held: Post[] = []
   readonly #running = new Set<AbortController>()
@@ -52,20 +53,21 @@ export class PostQueue {
     this.#length += post.frame.length
     // The server waits for a response; it may be part of the handshake (`ping`).
     const isHeld = this.#paused && post.message?.kind !== 'response'
-    ;(isHeld ? this.#held : this.#waiting).push(post)
+    if (isHeld) this.#held.push(post)
+    else this.#waiting.add(post)
     this.#next()
   }
 
   /** Holds back what waits, and then all but responses. */
   pause(): void {
     this.#paused = true
-    this.#held = [...this.#held, ...this.#waiting]
-    this.#waiting = []
+    for (const post of this.#waiting) this.#held.push(post)
+    this.#waiting.clear()
   }
 
   resume(): void {
     this.#paused = false
-    this.#waiting = [...this.#waiting, ...this.#held]
+    for (const post of this.#held) this.#waiting.add(post)
     this.#held = []
     this.#next()
   }
@@ -90,7 +92,7 @@ export class PostQueue {
 
   #abort(): void {
     for (const { frame } of [...this.#waiting, ...this.#held]) this.#length -= frame.length
-    this.#waiting = []
+    this.#waiting.clear()
     this.#held = []
     for (const controller of this.#running) controller.abort()
   }
@@ -98,13 +100,13 @@ export class PostQueue {
   /** Never while nothing is being sent: only the end of a message makes room. */
   #isFull(): boolean {
     const isLong = 2 * this.#length > MAX_WAITING_BYTES && this.#running.size > 0
-    return this.#waiting.length > MAX_WAITING || isLong
+    return this.#waiting.size > MAX_WAITING || isLong
   }
 
   #next(): void {
-    while (this.#running.size < MAX_RUNNING) {
-      const post = this.#waiting.shift()
-      if (post === undefined) return
+    for (const post of this.#waiting) {
+      if (this.#running.size >= MAX_RUNNING) return
+      this.#waiting.delete(post)
       void this.#run(post)
     }
   }
@@ -119,7 +121,7 @@ export class PostQueue {
     this.#length -= post.frame.length
     this.#next()
     if (!this.#isFull()) this.#ready.resolve()
-    if (this.#running.size === 0 && this.#waiting.length === 0) this.#idle.resolve()
+    if (this.#running.size === 0 && this.#waiting.size === 0) this.#idle.resolve()
   }
 }
 
