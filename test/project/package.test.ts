@@ -195,7 +195,7 @@ describe('the package', () => {
     ).toBe(VERSION)
     expect(
       execFileSync(join(folder, 'node_modules', '.bin', 'ccmcp'), ['demo'], { encoding: 'utf8' }),
-    ).toContain('The server has exited.')
+    ).toContain('\n  npx ccmcp check -- npx some-server')
     // A schema that requires the full validator, and every entry.
     const script = `
       import { createServer, tool } from 'ccmcp'
