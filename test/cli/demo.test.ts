@@ -61,7 +61,7 @@ describe('ccmcp demo', () => {
       '  ! photo 1 packed (moved to stderr)',
       '  → {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{ cut off',
       '  ← {"error":{"message":"Parse error: unexpected end at position 56",…}}',
-      '  ← {"result":{"content":[{"text":"2 saved",…}],…}}',
+      '  ← {"result":{"content":[{"text":"2 saved",…}],…}} (of the next call)',
     ])
     expect(faults).toEqual([
       '  stray-text: Write logs to stderr (console.error), never to stdout.',

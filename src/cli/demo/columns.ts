@@ -29,7 +29,7 @@ export function sideBySide(one: Column, other: Column, shown: Members, width: nu
     const first = left[index] ?? { pieces: [], length: 0 }
     const second = right[index]
     if (second === undefined) return [GAP, ...first.pieces]
-    const padding = ' '.repeat(columnWidth - first.length)
+    const padding = ' '.repeat(Math.max(0, columnWidth - first.length))
     return [GAP, ...first.pieces, padding, GAP, ...second.pieces]
   })
 }

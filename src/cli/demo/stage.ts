@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Piece, print, styled } from '../print.js'
 
-/** Beyond it, two columns are hard to compare. */
+/** A narrower terminal breaks the lines; in a wider one, two columns would be hard to compare. */
+const MIN_WIDTH = 80
 const MAX_WIDTH = 120
 /** Milliseconds before a line, and before a section. */
 const LINE = 120
@@ -14,7 +15,7 @@ const CODE = new RegExp(`('[^']*'|\`[^\`]*\`)|\\b(?:${KEYWORDS})\\b`, 'g')
 export class Stage {
   readonly isTerminal = process.stdout.isTTY
   /** Columns of a line. */
-  readonly width = Math.min(process.stdout.columns || 80, MAX_WIDTH)
+  readonly width = Math.min(Math.max(process.stdout.columns || 0, MIN_WIDTH), MAX_WIDTH)
   readonly #signal: AbortSignal
   #sections = 0
   #bar = ''

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { RULES } from '../../capture/rules.js'
 import { newest, newestHandshakeRevision, revisions } from '../../protocol/revisions/index.js'
-import { styled } from '../print.js'
+import { type Piece, styled } from '../print.js'
 import { type Frame, excerpt, members, sideBySide } from './columns.js'
 import { type Fault, findFaults } from './faults.js'
 import { fitted } from '../status-line.js'
@@ -126,7 +126,11 @@ async function showMistakes(stage: Stage, signal: AbortSignal, call: string): Pr
   const answers = received.filter((line) => !line.includes('"notifications/'))
   const [error = '{}', result = '{}'] = answers
   await showFrame(stage, { direction: 'in', frame: error })
-  await showFrame(stage, { direction: 'in', frame: result })
+  await showFrame(
+    stage,
+    { direction: 'in', frame: result },
+    styled('detail', ' (of the next call)'),
+  )
 }
 
 /** Like a compiler: what is wrong, the bytes, and where the specification says so. */
@@ -168,9 +172,13 @@ async function showNext(stage: Stage): Promise<void> {
     await stage.line('  ', styled('name', name.padEnd(38)), text)
 }
 
-async function showFrame(stage: Stage, { direction, frame }: Frame): Promise<void> {
+async function showFrame(
+  stage: Stage,
+  { direction, frame }: Frame,
+  ...note: readonly Piece[]
+): Promise<void> {
   const arrow = direction === 'out' ? styled('sent', '→ ') : styled('received', '← ')
-  await stage.line('  ', arrow, excerpt(frame, CALL))
+  await stage.line('  ', arrow, excerpt(frame, CALL), ...note)
 }
 
 /** The messages from the first call on, without notifications. */
