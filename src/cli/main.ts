@@ -68,7 +68,7 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     load: async () => (await import('./check.js')).check,
   },
   demo: {
-    description: 'run an example session and show every message',
+    description: 'show what ccmcp does, with real servers and clients',
     load: async () => (await import('./demo.js')).demo,
   },
   revisions: {

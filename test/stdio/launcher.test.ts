@@ -274,7 +274,7 @@ describe('./ccmcp as a command', () => {
   })
 
   it('plays the demo', async () => {
-    const child = await run('demo')
+    const child = await run('demo', '--wire')
     expect(
       child.lines.filter((line) => line.startsWith('< ') && line.includes('"text":"42"')),
     ).toHaveLength(1)
