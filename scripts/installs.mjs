@@ -1,16 +1,17 @@
 // Runs the commands of docs/installing.md, each in an empty folder, and what is installed then: an import, a server with
 // zod over stdio, and the command line. `--here` uses the npm of this machine only; otherwise every package manager is
-// installed from npm into .runtimes/. What is cloned is the last commit.
+// installed from npm into .runtimes/. `--only yarn` runs the commands that begin so. What is cloned is the last commit.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, delimiter, join } from 'node:path'
+import { parseArgs } from 'node:util'
 import { root } from './fresh.mjs'
 
 const page = readFileSync(join(root, 'docs', 'installing.md'), 'utf8')
 const { version, devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-const here = process.argv.includes('--here')
+const { values } = parseArgs({ options: { here: { type: 'boolean' }, only: { type: 'string' } } })
 const tools = join(root, '.runtimes', 'installs')
 
 const NPM_TARBALL = `npm install ./ccmcp-${version}.tgz`
@@ -173,7 +174,10 @@ try {
   run('git update-server-info', { cwd: bare, env })
   served = await serveFolder(join(folder, 'bare'))
   const host = served.url
-  for (const each of here ? HERE : ALL) {
+  const { here, only = '' } = values
+  const chosen = (here ? HERE : ALL).filter(({ line }) => line.startsWith(only))
+  if (chosen.length === 0) throw new Error(`no command begins with "${only}"`)
+  for (const each of chosen) {
     const name = `${each.packages.join(' on ') || 'npm'}: ${each.line}`
     const started = performance.now()
     try {
