@@ -13,9 +13,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { createRequire } from 'node:module'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { transformSync } from 'esbuild'
 import { rolldown } from 'rolldown'
 import { buildPage } from './build-page.mjs'
 import { CHUNKS, ENTRY_POINTS } from './layers.mjs'
@@ -36,38 +35,19 @@ function declarations() {
   if (status !== 0) throw new Error('tsc failed')
 }
 
-/** Local names are shortened, so that less is to be read at the start; those of functions and classes stay, for stacks. */
-const minify = {
-  compress: true,
-  // Without short names at the top level: `breakLines` would have to rename every local with the same name.
-  mangle: { toplevel: false, keepNames: { function: true, class: true } },
-  codegen: { removeWhitespace: true },
-}
-
 /** A pattern for paths within src as one for paths on disk, also those of Windows. */
 function onDisk({ source }) {
   return new RegExp(source.replace('^', 'src\\/').replaceAll('\\/', '[\\\\/]'))
 }
 
-/** Breaks lines: Node prints the source line of an error, which must not be the whole file. */
-function breakLines(file) {
-  const map = `${file}.map`
-  const bundled = readFileSync(file, 'utf8').replace(/\n\/\/# sourceMappingURL=.*\n?$/, '')
-  // esbuild composes the new source map with an inline one.
-  const inline = Buffer.from(readFileSync(map)).toString('base64')
-  const { code, map: composed } = transformSync(
-    `${bundled}\n//# sourceMappingURL=data:application/json;base64,${inline}`,
-    {
-      minifyWhitespace: true,
-      lineLimit: 120,
-      format: 'esm',
-      target: 'es2023',
-      sourcefile: basename(file),
-      sourcemap: 'external',
-    },
+/** A file with other characters than those of ASCII is two bytes for each character in memory, and is read slower. */
+function toAscii(file) {
+  const escaped = readFileSync(file, 'utf8').replaceAll(
+    // oxlint-disable-next-line no-control-regex -- all others
+    /[^\0-\x7f]/g,
+    (unit) => String.raw`\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
-  writeFileSync(file, `${code}//# sourceMappingURL=${basename(map)}\n`)
-  writeFileSync(map, composed)
+  writeFileSync(file, escaped)
 }
 
 async function bundles() {
@@ -84,17 +64,17 @@ async function bundles() {
     format: 'esm',
     entryFileNames: '[name].js',
     chunkFileNames: '[name].js',
-    minify,
+    // Names, lines and the comments that name files stay: without them the start is not measurably faster, and stacks
+    // and what Node prints of the line of an error are read by people. Maps would be three quarters of the package.
+    minify: { compress: true, mangle: false, codegen: { removeWhitespace: false } },
     comments: { legal: true, annotation: false, jsdoc: false },
-    sourcemap: true,
     minifyInternalExports: false,
     codeSplitting: {
       groups: Object.entries(CHUNKS).map(([name, files]) => ({ name, test: onDisk(files) })),
     },
   })
   await bundle.close()
-  for (const name of readdirSync(aside))
-    if (name.endsWith('.js.map')) breakLines(join(aside, name.slice(0, -'.map'.length)))
+  for (const name of readdirSync(aside)) if (name.endsWith('.js')) toAscii(join(aside, name))
 }
 
 /** What builds left behind that were killed. */

@@ -27,7 +27,7 @@ export const ENTRY_POINTS = [
 export const MAY_IMPORT = {
   framing: [],
   schema: ['is-object.ts'],
-  jsonrpc: ['is-object.ts', 'runtime.ts'],
+  jsonrpc: ['is-object.ts'],
   protocol: ['jsonrpc'],
   server: ['protocol', 'schema', 'jsonrpc', 'runtime.ts', 'stores/change-bus.ts'],
   client: [
@@ -81,6 +81,7 @@ export const CHUNKS = {
   core: /^(?:framing\/(?!event-stream)|(?:jsonrpc|schema)\/|protocol\/(?!extension)|server\/(?!asking|extension|features\/completion)|transports\/(?:faults|log-writer|stdio-log|stdio-wire|streams)\.ts|(?:index|stdio|serving|runtime|version|is-object)\.ts)/,
   // Not in cli.js: no chunk may import the entry, which would start it a second time under another name.
   'default-server': /^cli\/(?:default-server|token-path)\.ts/,
+  // After it: a chunk takes along what its files import, unless another chunk before it has that.
   options: /^cli\/(?:options|command|servers|settings)\.ts/,
   // Used by servers and by clients, which do not load each other.
   'http-messages':

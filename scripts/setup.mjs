@@ -8,46 +8,11 @@
 // can be repeated safely; dist/ is renamed into place when it is complete.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  existsSync,
-  linkSync,
-  readFileSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { linkSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { installed, needsBuild, needsInstall, root } from './fresh.mjs'
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const lock = join(root, '.build-lock')
-const installed = join(root, 'node_modules', '.ccmcp-installed')
-const built = join(root, 'dist', '.built')
-
-/** The newest modification time of the source files. */
-function newest(paths) {
-  let time = 0
-  for (const path of paths) {
-    const stat = statSync(path)
-    if (stat.isDirectory())
-      time = Math.max(time, newest(readdirSync(path).map((name) => join(path, name))))
-    else time = Math.max(time, stat.mtimeMs)
-  }
-  return time
-}
-
-function isFresh(result, sources) {
-  return (
-    existsSync(result) &&
-    statSync(result).mtimeMs >= newest(sources.map((name) => join(root, name)))
-  )
-}
-
-const needsInstall = () => !isFresh(installed, ['package-lock.json'])
-const needsBuild = () =>
-  !isFresh(built, ['src', 'scripts', 'tsconfig.json', 'tsconfig.build.json', 'package.json'])
 
 async function run(command, args) {
   const failed = (reason) => new Error(`"${command} ${args.join(' ')}" failed${reason}`)

@@ -3,6 +3,28 @@
  * a fallback if it is missing.
  */
 
+/**
+ * Runs `check`. An error that is thrown here gets the stack of the call of `api`, a function on the stack: its first
+ * line is the user's, which Node prints. An error of other code keeps its own.
+ */
+export function atCallOf<Result>(api: unknown, check: () => Result): Result {
+  try {
+    return check()
+  } catch (error) {
+    const here = folderOf(new Error().stack)
+    if (error instanceof Error && here !== undefined && folderOf(error.stack) === here) {
+      // `api` is one of our functions; the types of Node want one that returns something else
+      Error.captureStackTrace?.(error, api as () => void)
+    }
+    throw error
+  }
+}
+
+/** The folder of the file that the first line of a stack names. */
+function folderOf(stack: string | undefined): string | undefined {
+  return /^ +at (?:.*\()?(.*[\\/])[^\\/]+$/m.exec(stack ?? '')?.[1]
+}
+
 /** Runs something in the next turn of the event loop, after the I/O that is ready now. */
 export const nextTurn: (run: () => void) => unknown =
   typeof setImmediate === 'function' ? setImmediate : (run) => setTimeout(run, 0)

@@ -1,6 +1,7 @@
 import type { Framing } from './framing/detect.js'
 import type { TappedMessage } from './jsonrpc/channel.js'
 import { onAbort } from './jsonrpc/on-abort.js'
+import { atCallOf } from './runtime.js'
 import { checkNames, namesOf } from './schema/names.js'
 import { checkServer } from './server/context.js'
 import type { Server } from './server/server.js'
@@ -38,11 +39,14 @@ export interface ServeOptions extends ServingOptions {
  */
 export async function serve(server: Server, options: ServeOptions): Promise<void>
 export async function serve(server: Server, options: Partial<ServeOptions> = {}): Promise<void> {
-  checkNames('serve', options, SERVE)
-  const { input, output, signal } = options
-  if (input === undefined || output === undefined)
-    throw new TypeError('serve: set "input" and "output", or use serveStdio for stdin and stdout')
-  const serving = new StreamServer(server, { ...options, input, output })
+  const serving = atCallOf(serve, () => {
+    checkNames('serve', options, SERVE)
+    const { input, output } = options
+    if (input === undefined || output === undefined)
+      throw new TypeError('serve: set "input" and "output", or use serveStdio for stdin and stdout')
+    return new StreamServer(server, { ...options, input, output })
+  })
+  const { signal } = options
   const stop = () => serving.stop()
   if (signal?.aborted === true) stop()
   const unlisten = signal === undefined ? undefined : onAbort(signal, stop)
@@ -69,10 +73,12 @@ export interface StdioOptions extends Omit<ServingOptions, 'input' | 'output'> {
  * the parent process shut it down gracefully: requests in progress get their responses, then the process exits with 0.
  */
 export async function serveStdio(server: Server, options: StdioOptions = {}): Promise<void> {
-  checkNames('serveStdio', options, STDIO)
   // Before anything is changed that an error would leave behind, such as the guard of stdout.
-  checkServer(server)
-  checkServing(options)
+  atCallOf(serveStdio, () => {
+    checkNames('serveStdio', options, STDIO)
+    checkServer(server)
+    checkServing(options)
+  })
   const { log = standardError, exit = true, wire: asked, greeting, onBytes, ...common } = options
   const named = descriptorsFromEnvironment()
   const descriptors = asked ?? named

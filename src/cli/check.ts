@@ -2,12 +2,13 @@ import { mkdirSync } from 'node:fs'
 import { type Budgets, checkBudgets } from '../check/budgets.js'
 import { baselineText, readBaseline } from '../check/baseline.js'
 import { captureLines } from '../check/capture-lines.js'
+import { githubText } from '../check/github.js'
 import { junitText } from '../check/junit.js'
 import { LiveCheck, type LiveReport } from '../check/live.js'
 import { checkLock, lockText, lockedKinds } from '../check/lock.js'
 import { Durations } from '../check/recording.js'
 import { Items } from '../check/report.js'
-import { type Line, sarif } from '../check/sarif.js'
+import { type Line, type LineOf, sarif } from '../check/sarif.js'
 import { Analysis, type Row } from '../capture/analysis.js'
 import { type Definitions, KIND_NAMES, type Kind } from '../capture/definitions.js'
 import { SEVERITIES, type Severity } from '../capture/rules.js'
@@ -20,7 +21,7 @@ import { jsonOf, printFacts, printItems, printProbe } from './check-output.js'
 import { isCapture, liveTarget } from './check-target.js'
 import { type Command, HELP } from './command.js'
 import { type Arguments, CommandError, UsageError, bytesOf, valuesOfRepeated } from './options.js'
-import { print, printJson, printRaw, warn } from './print.js'
+import { escaped, print, printJson, printRaw, warn } from './print.js'
 import { abortOnSignal } from './signals.js'
 import { TARGET_OPTIONS, timeoutOf } from './target.js'
 
@@ -45,7 +46,7 @@ A listed tool is called only if it has readOnlyHint: true, or with --allow-calls
 Exit codes: 0 no finding of the severity of --fail-on or higher, 1 such findings, 2 an invalid command line or file, 3 no connection.`,
   options: {
     format: {
-      value: ['text', 'json', 'junit', 'sarif'],
+      value: ['text', 'json', 'junit', 'sarif', 'github'],
       description: 'format of the report (default text)',
     },
     'fail-on': {
@@ -293,7 +294,8 @@ function captureIn(folder: string, probe: string, transport: Transport): Capture
 async function printReport(checked: Checked, format: string, failOn: Severity): Promise<void> {
   const { label, items, capture, live } = checked
   if (format === 'json') return printJson(jsonOf(checked))
-  if (format === 'sarif') return printJson(await sarifOf(items))
+  if (format === 'sarif') return printJson(sarif(items.list, await linesOf(items)))
+  if (format === 'github') return printRaw(escaped(githubText(items.list, await linesOf(items))))
   if (format === 'junit') {
     const names = live?.probes.map(({ name, milliseconds }) => ({ name, milliseconds }))
     const cases = [...(names ?? []), { name: undefined, milliseconds: 0 }].map(
@@ -314,10 +316,10 @@ async function printReport(checked: Checked, format: string, failOn: Severity): 
     warn('the capture is incomplete: it is still being written, or its writer was killed')
 }
 
-async function sarifOf({ list }: Items): Promise<object> {
+async function linesOf({ list }: Items): Promise<LineOf> {
   const lines = new Map<unknown, Line>()
   for (const path of new Set(list.map(({ capture }) => capture)))
     if (path !== undefined)
       for (const [item, line] of await captureLines(path, list)) lines.set(item, line)
-  return sarif(list, (item) => lines.get(item))
+  return (item) => lines.get(item)
 }

@@ -1,3 +1,4 @@
+import { atCallOf } from '../runtime.js'
 import { checkNames } from '../schema/names.js'
 import type { Server } from '../server/server.js'
 import type { Endpoint } from '../transports/http/endpoint.js'
@@ -19,9 +20,10 @@ const FETCH_KEEP_ALIVE = 4000
 
 /** A fetch handler that serves MCP: for Node, Bun, Deno and workers. */
 export function httpHandler(server: Server, options: HttpHandlerOptions = {}): HttpHandler {
-  checkNames('httpHandler', options, HANDLER_NAMES)
-  const { path, keepAlive = FETCH_KEEP_ALIVE } = options
-  const endpoint = createStarted(server, { ...options, keepAlive }, path)
+  const endpoint = atCallOf(httpHandler, () => {
+    checkNames('httpHandler', options, HANDLER_NAMES)
+    return createStarted(server, { ...options, keepAlive: options.keepAlive ?? FETCH_KEEP_ALIVE })
+  })
   const handle = (request: Request) => {
     const { context, response } = webContext(request)
     endpoint.handle(context)
@@ -32,20 +34,18 @@ export function httpHandler(server: Server, options: HttpHandlerOptions = {}): H
 
 /** A request handler for an existing Node HTTP server: `(req, res)` of `node:http`, an Express middleware, or with `request.raw` and `reply.raw` a Fastify handler. */
 export function nodeHandler(server: Server, options: HttpHandlerOptions = {}): NodeHandler {
-  checkNames('nodeHandler', options, HANDLER_NAMES)
-  const { path, limits, log = standardError } = options
-  if (path !== undefined) checkPath('nodeHandler', path)
-  const endpoint = createStarted(server, { ...options, log }, path)
-  const unsentResponses = new UnsentResponses(limits?.unsentBytes ?? UNSENT_BYTES)
+  const endpoint = atCallOf(nodeHandler, () => {
+    checkNames('nodeHandler', options, HANDLER_NAMES)
+    const { path, log = standardError } = options
+    if (path !== undefined) checkPath('nodeHandler', path)
+    return createStarted(server, { ...options, log })
+  })
+  const unsentResponses = new UnsentResponses(options.limits?.unsentBytes ?? UNSENT_BYTES)
   return nodeHandlerOf(endpoint, unsentResponses, DRAIN_TIMEOUT)
 }
 
-function createStarted(
-  server: Server,
-  options: HttpHandlerOptions,
-  path: string | undefined,
-): Endpoint {
-  const endpoint = createEndpoint(server, options, { path })
+function createStarted(server: Server, options: HttpHandlerOptions): Endpoint {
+  const endpoint = createEndpoint(server, options, { path: options.path })
   try {
     endpoint.start(undefined)
   } catch (error) {

@@ -2,6 +2,7 @@ import { checkAuthorization } from '../auth/authorization.js'
 import { isLoopback } from '../auth/loopback.js'
 import { withCode } from '../jsonrpc/errors.js'
 import { onAbort } from '../jsonrpc/on-abort.js'
+import { atCallOf } from '../runtime.js'
 import { checkNames } from '../schema/names.js'
 import type { Server } from '../server/server.js'
 import type { Endpoint } from '../transports/http/endpoint.js'
@@ -17,6 +18,7 @@ import {
   checkPath,
 } from './options.js'
 
+const LOOPBACK = '127.0.0.1'
 /** Milliseconds for responses that are sent at the deadline of `close`. */
 const FLUSH_TIMEOUT = 100
 /** Milliseconds for requests that other processes have passed on before they knew that sessions have moved. */
@@ -24,21 +26,8 @@ const HANDOVER = 500
 
 /** Serves MCP over HTTP on a port of this machine. */
 export async function listen(server: Server, options: ListenOptions = {}): Promise<Listening> {
-  checkNames('listen', options, LISTEN_NAMES)
-  const { port = 3000, host = '127.0.0.1', path = '/mcp', tls, auth, signal } = options
-  checkAuthorization(auth)
-  const local = isLoopback(host)
-  if (!local && auth === undefined && options.allowUnauthenticated !== true)
-    throw withCode(
-      'UNAUTHENTICATED_BIND',
-      new TypeError(
-        `listen: ${host} can be reached from other machines without authentication. Set "auth", or "allowUnauthenticated: true" to allow that`,
-      ),
-    )
-  checkPath('listen', path)
-  await auth?.prepare?.()
-  const log = options.log ?? standardError
-  const endpoint = createEndpoint(server, { ...options, log }, { path, addresses: !local })
+  const endpoint = atCallOf(listen, () => createChecked(server, options))
+  const { port = 3000, host = LOOPBACK, path = '/mcp', tls, signal } = options
   const node = await start(endpoint, { ...options, port, host })
   let closing: Promise<void> | undefined
   let unlisten: (() => void) | undefined
@@ -73,11 +62,34 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
   }
 }
 
+function createChecked(server: Server, options: ListenOptions): Endpoint {
+  checkNames('listen', options, LISTEN_NAMES)
+  const {
+    host = LOOPBACK,
+    path = '/mcp',
+    auth,
+    allowUnauthenticated,
+    log = standardError,
+  } = options
+  checkAuthorization(auth)
+  const local = isLoopback(host)
+  if (!local && auth === undefined && allowUnauthenticated !== true)
+    throw withCode(
+      'UNAUTHENTICATED_BIND',
+      new TypeError(
+        `listen: ${host} can be reached from other machines without authentication. Set "auth", or "allowUnauthenticated: true" to allow that`,
+      ),
+    )
+  checkPath('listen', path)
+  return createEndpoint(server, { ...options, log }, { path, addresses: !local })
+}
+
 async function start(
   endpoint: Endpoint,
   options: ListenOptions & { port: number; host: string },
 ): Promise<NodeServer> {
   try {
+    await options.auth?.prepare?.()
     const node = await import('../transports/http/node.js')
     const { port, host, tls, limits } = options
     const started = await node.NodeServer.start({

@@ -9,6 +9,7 @@ import type { ChangeBus } from '../stores/change-bus.js'
 import { isObject } from '../jsonrpc/message.js'
 import { METHODS } from '../protocol/methods.js'
 import { type Telemetry, observerOf } from '../protocol/telemetry.js'
+import { atCallOf } from '../runtime.js'
 import { checkNames, namesOf } from '../schema/names.js'
 import { checkBus } from './acquire.js'
 import type { StateOptions } from './ask.js'
@@ -94,6 +95,10 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
 /** Creates a server. Throws if a definition is invalid. */
 export function createServer(options: ServerOptions): Server
 export function createServer(options: ServerOptions, more?: unknown): Server {
+  return atCallOf(createServer, () => create(options, more))
+}
+
+function create(options: ServerOptions, more: unknown): Server {
   if (!isObject(options))
     throw new TypeError('createServer: pass an object with a "name" and a "version"')
   // Not a number: it may be the callback of `map`.

@@ -5,6 +5,7 @@ import { Definitions } from '../../src/capture/definitions.js'
 import { baselineText, readBaseline } from '../../src/check/baseline.js'
 import { checkBudgets, percentile } from '../../src/check/budgets.js'
 import { canonical, differences } from '../../src/check/canonical.js'
+import { githubText } from '../../src/check/github.js'
 import { junitText } from '../../src/check/junit.js'
 import { checkLock, lockText, lockedKinds } from '../../src/check/lock.js'
 import { Durations, type Found } from '../../src/check/recording.js'
@@ -192,6 +193,32 @@ describe('JUnit', () => {
     expect(junitText('x', [{ name: 'a', milliseconds: 0, items }], 'warning')).toContain(
       'failures="0"',
     )
+  })
+})
+
+describe('annotations of GitHub', () => {
+  const line = { number: 3, offset: 200, length: 90 }
+
+  it('are one workflow command for each finding, whatever its text; the most severe come first', () => {
+    const items = hostileItems()
+    const commands = githubText(items, () => line).split('\n')
+    expect(commands.pop()).toBe('')
+    expect(commands).toHaveLength(items.length)
+    for (const command of commands)
+      expect(command).toMatch(
+        /^::(?:error|warning|notice) title=[\w-]+(?:,file=[^,:]+)?,line=3::[^\r\n]+$/,
+      )
+    expect(commands[0]).toMatch(/^::error title=stray-text,file=a b#\.ndjson,line=3::/)
+    expect(commands.at(-1)).toMatch(/^::notice title=blank-line/)
+  })
+
+  it('escape what ends a property or a command', () => {
+    const [item] = hostileItems()
+    if (item === undefined) throw new Error('no finding')
+    const finding = { ...item.finding, detail: '100%\r\n::error::x' }
+    const text = githubText([{ ...item, finding, capture: 'a,b:c%.ndjson' }], () => undefined)
+    expect(text).toContain('file=a%2Cb%3Ac%25.ndjson::')
+    expect(text).toContain('100%25%0D%0A::error::x%0A')
   })
 })
 

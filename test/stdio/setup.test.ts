@@ -262,3 +262,61 @@ describe('a read-only checkout', () => {
     expect(litter()).toEqual([])
   })
 })
+
+describe('the script "prepare", as npm runs it', () => {
+  const prepare = () =>
+    spawnSync(process.execPath, [join(root, 'scripts', 'prepare.mjs')], {
+      cwd: root,
+      env,
+      encoding: 'utf8',
+    })
+  const built = () => join(root, 'dist', '.built')
+
+  it('builds without a word and without npm, and leaves a fresh build alone', () => {
+    expect(prepare()).toMatchObject({ status: 0, stdout: '', stderr: '' })
+    expect(existsSync(join(root, 'dist', 'core.js'))).toBe(true)
+    const before = readFileSync(built(), 'utf8')
+    expect(prepare()).toMatchObject({ status: 0, stdout: '', stderr: '' })
+    expect(readFileSync(built(), 'utf8')).toBe(before)
+    expect(npm()).toBe('')
+  })
+
+  it('does not wait for the lock of a setup that has started npm', () => {
+    writeFileSync(lock(), String(process.pid))
+    expect(prepare()).toMatchObject({ status: 0, stderr: '' })
+    expect(readFileSync(lock(), 'utf8')).toBe(String(process.pid))
+  })
+
+  it('fails if the packages for the build are missing, and says what to do', () => {
+    rmSync(join(root, 'node_modules'), { recursive: true })
+    const { status, stderr } = prepare()
+    expect(status).toBe(1)
+    expect(stderr).toBe(
+      `ccmcp cannot be built: its development packages are not installed. Run "npm run setup" in ${root}, or install the tarball of a release, which is built\n`,
+    )
+  })
+
+  it('fails with the reason if the build fails', () => {
+    writeFileSync(join(root, 'src', 'index.ts'), 'export {')
+    const { status, stderr } = prepare()
+    expect(status).toBe(1)
+    expect(stderr).toContain('ccmcp cannot be built: ')
+    expect(stderr).toContain('index.ts')
+    expect(existsSync(join(root, 'dist'))).toBe(false)
+  })
+})
+
+describe('setup', () => {
+  it('does not install again after "npm ci"', () => {
+    rmSync(marker())
+    writeFileSync(join(root, 'node_modules', '.package-lock.json'), '{}')
+    for (const name of ['rolldown', 'esbuild'])
+      expect(existsSync(join(root, 'node_modules', name))).toBe(true)
+    const { status, stderr } = spawnSync(process.execPath, [join(root, 'scripts', 'setup.mjs')], {
+      env,
+      encoding: 'utf8',
+    })
+    expect({ status, stderr }).toEqual({ status: 0, stderr: 'ccmcp: building…\n' })
+    expect(npm()).toBe('')
+  })
+})
