@@ -107,7 +107,10 @@ export interface Definitions<Definition extends object> {
 }
 
 /** The definitions of one kind, in the order in which they were added. */
-export class Registry<Definition extends object, Served> implements Definitions<Definition> {
+export class Registry<
+  Definition extends object,
+  Served extends { readonly definition: Definition; readonly completes?: boolean },
+> implements Definitions<Definition> {
   readonly #entries = new Map<string, Entry<Definition, Served>>()
   readonly #kind: string
   readonly #keyOf: (definition: Definition) => string
@@ -117,6 +120,7 @@ export class Registry<Definition extends object, Served> implements Definitions<
   readonly #index: EntryIndex<Definition, Served> | undefined
   #offered = false
   #size = 0
+  #completing = 0
   #position = 0
 
   constructor(
@@ -143,6 +147,11 @@ export class Registry<Definition extends object, Served> implements Definitions<
 
   get size(): number {
     return this.#size
+  }
+
+  /** Whether one that is enabled has completions. */
+  get completes(): boolean {
+    return this.#completing > 0
   }
 
   add(...definitions: readonly Definition[]): void {
@@ -252,6 +261,13 @@ export class Registry<Definition extends object, Served> implements Definitions<
     this.#index?.replace(before, after)
     if (after === undefined) this.#entries.delete(key)
     else this.#entries.set(key, after)
-    this.#size += Number(after?.enabled === true) - Number(before?.enabled === true)
+    for (const [entry, by] of [
+      [before, -1],
+      [after, 1],
+    ] as const) {
+      if (entry?.enabled !== true) continue
+      this.#size += by
+      if (entry.served.completes === true) this.#completing += by
+    }
   }
 }

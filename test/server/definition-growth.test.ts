@@ -5,6 +5,7 @@ import {
   type Server,
   type Tool,
   createServer,
+  prompt,
   resource,
   tool,
 } from '../../src/index.js'
@@ -134,5 +135,53 @@ describe('a resource is found among many templates', () => {
       'new',
       'same',
     ])
+  })
+})
+
+describe('whether anything can be completed', () => {
+  const find = async (server: Server) => {
+    const client = await connect(memory(server))
+    const offered = 'completions' in client.capabilities
+    await client.close()
+    return offered
+  }
+
+  it('follows what is defined and enabled', async () => {
+    const server = createServer(info)
+    expect(await find(server)).toBe(false)
+    const values = { code: { values: ['a', 'b'] } }
+    server.prompts.add(prompt({ name: 'values', arguments: values, build: () => 'text' }))
+    expect(await find(server)).toBe(true)
+    server.prompts.disable('values')
+    expect(await find(server)).toBe(false)
+    server.prompts.remove('values')
+    const [each] = templates(1, { complete: { name: () => [] } })
+    if (each !== undefined) server.resources.add(each)
+    expect(await find(server)).toBe(true)
+    server.resources.update('note://kind0/{name}', { complete: {} })
+    expect(await find(server)).toBe(true)
+    server.resources.remove('note://kind0/{name}')
+    expect(await find(server)).toBe(false)
+  })
+
+  it('is known without a look at each definition', async () => {
+    let looks = 0
+    const server = createServer({
+      ...info,
+      prompts: times(100, (index) =>
+        prompt({
+          name: `prompt${index}`,
+          get arguments() {
+            looks++
+            return {}
+          },
+          build: () => 'text',
+        }),
+      ),
+    })
+    const before = looks
+    expect(before).toBeGreaterThan(0)
+    await find(server)
+    expect(looks).toBe(before)
   })
 })

@@ -25,6 +25,8 @@ export interface ServedResource {
   readonly listing: ResourceListing | ResourceTemplateListing
   /** Of a fixed URI: its normal form. */
   readonly key: string
+  /** Whether a variable can be completed. */
+  readonly completes: boolean
 }
 
 const MEMBERS = namesOf<Resource>()(
@@ -79,6 +81,7 @@ export function prepareResource(definition: Resource): ServedResource {
     template,
     listing: checkListable(listing, fail),
     key: normalized.text,
+    completes: definition.complete !== undefined,
   }
 }
 
