@@ -58,7 +58,7 @@ export interface ServerSessionOptions {
   /** The channel has ended; with an error, it broke. */
   closed?: (error?: Error) => void
   maxDepth?: number
-  /** Maximum handlers running at a time; other calls are queued (default: no limit, beside that of all requests in progress). */
+  /** Maximum handlers running at a time; other calls are queued (default 1000). */
   concurrency?: number
   /** Creates the id of a request to the client (default: numbers from 1). */
   newId?: () => string
@@ -106,7 +106,7 @@ export class ServerSession implements PeerOptions, ObservedSession {
       report = ignore,
       closed = ignore,
       maxDepth,
-      concurrency = Infinity,
+      concurrency = 1000,
       newId,
       remote,
     }: ServerSessionOptions,
