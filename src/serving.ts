@@ -30,7 +30,7 @@ export interface ServingOptions {
   maxMessage?: number
   /** Maximum nesting depth of a message (default 512). */
   maxDepth?: number
-  /** Maximum handlers running at a time; other calls are queued (default: no limit). At most 10,000 requests are in progress, and as many as `maxPending` allows. */
+  /** Maximum handlers running at a time; other calls are queued (default 1000). */
   concurrency?: number
   /** Maximum bytes of memory held by requests in progress (default 128 MiB). Beyond it reading pauses until one ends; if none ends within a second, further requests get an error. */
   maxPending?: number
