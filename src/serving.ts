@@ -30,6 +30,8 @@ export interface ServingOptions {
   maxMessage?: number
   /** Maximum nesting depth of a message (default 512). */
   maxDepth?: number
+  /** Maximum handlers running at a time; other calls are queued (default 1000). */
+  concurrency?: number
   /** Maximum bytes of memory held by requests in progress (default 128 MiB). Beyond it reading pauses until one ends; if none ends within a second, further requests get an error. */
   maxPending?: number
   /** Maximum bytes of memory held by subscriptions (default 8 MiB); more are rejected. */
@@ -60,7 +62,7 @@ export class StreamServer {
 
   constructor(server: Server, options: ServingOptions) {
     const internal = checkServer(server)
-    const { log, logLevel, tap: watch, maxDepth } = options
+    const { log, logLevel, tap: watch, maxDepth, concurrency } = options
     checkServing(options)
     const report: (report: LogEntry) => void = log === undefined ? ignore : logTo(log, logLevel)
     this.#release = acquire(internal, report, { remote: false })
@@ -74,6 +76,7 @@ export class StreamServer {
         // The other end of the streams is the host that started this process, or was chosen by the caller of `serve`.
         remote: false,
         ...(maxDepth === undefined ? {} : { maxDepth }),
+        ...(concurrency === undefined ? {} : { concurrency }),
         closed: (error) => {
           this.#broken = error
           this.#end()
@@ -120,6 +123,7 @@ export function checkServing({
   logLevel,
   maxMessage,
   maxDepth,
+  concurrency,
   maxPending,
   maxRetained,
 }: Omit<ServingOptions, 'input' | 'output'>): void {
@@ -128,7 +132,13 @@ export function checkServing({
       `"framing" must be one of ${FRAMINGS.join(', ')}, not ${JSON.stringify(framing)}`,
     )
   checkLog(log, logLevel)
-  for (const [option, value] of Object.entries({ maxMessage, maxDepth, maxPending, maxRetained }))
+  for (const [option, value] of Object.entries({
+    maxMessage,
+    maxDepth,
+    concurrency,
+    maxPending,
+    maxRetained,
+  }))
     if (value !== undefined && !(typeof value === 'number' && value >= 1))
       throw new TypeError(`"${option}" must be a number above 0`)
 }

@@ -24,7 +24,7 @@ import type { Input, Output } from './transports/streams.js'
 const PARENT_CHECK = 2000
 
 /** The options that `serve` and `serveStdio` have in common. */
-const SERVING = 'framing maxMessage maxDepth maxPending maxRetained log logLevel tap'
+const SERVING = 'framing maxMessage maxDepth concurrency maxPending maxRetained log logLevel tap'
 const SERVE = namesOf<ServeOptions>()(`${SERVING} input output signal`)
 const STDIO = namesOf<StdioOptions>()(`${SERVING} wire greeting exit onBytes`)
 

@@ -2,15 +2,15 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { withServer } from './measure.mjs'
 
-/** The running handlers of a connection, after which calls are queued, and the most requests in progress, with a ping. */
-const RUNNING = 256
+/** The calls that are sent before the first measurement, and the most requests in progress, with a ping. */
+const FIRST = 256
 const MOST = 9999
 
 /**
  * Sends calls over stdio whose handlers do not end. With a low limit of their memory, it shows how many of them fit; then
- * so many as there may be are sent, of which all but the running ones are queued.
+ * so many as there may be are sent. With `concurrency`, those beyond it are queued.
  */
-function queuedCalls(argumentsOf) {
+function callsOf(argumentsOf, concurrency) {
   const line = (id) => {
     const params = { name: 'wait', arguments: argumentsOf(id) }
     return `${JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params })}\n`
@@ -30,7 +30,7 @@ function queuedCalls(argumentsOf) {
     return most
   }
   const start = (maxPending, use) =>
-    withServer({ stdio: { maxPending } }, async (server) => {
+    withServer({ stdio: { maxPending, concurrency } }, async (server) => {
       const lines = createInterface(server.output)
       const read = once(lines, 'line')
       const params = {
@@ -49,9 +49,9 @@ function queuedCalls(argumentsOf) {
     const limit = 4 * 1024 * 1024
     const fitting = await start(limit, (server) => sendCalls(server, 1, MOST))
     return start(1e12, async (server) => {
-      await sendCalls(server, 1, RUNNING)
+      await sendCalls(server, 1, FIRST)
       const before = await server.measure()
-      const count = await sendCalls(server, RUNNING + 1, MOST - RUNNING)
+      const count = await sendCalls(server, FIRST + 1, MOST - FIRST)
       const held = (await server.measure()) - before
       return { count, charged: Math.round((count * limit) / fitting), held }
     })
@@ -62,12 +62,17 @@ function queuedCalls(argumentsOf) {
 const members = (id) =>
   Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`key ${id} ${i}`, i + 0.5]))
 
-export const rows = {
-  'queued call': queuedCalls(() => ({})),
-  'queued call of 450 characters': queuedCalls((id) => ({ text: `${id}`.padEnd(360, 'x') })),
-  'queued call of 2000 characters': queuedCalls((id) => ({ text: `${id}`.padEnd(1900, 'x') })),
-  'queued call of 50 members': queuedCalls(members),
-  'queued call of 150 empty objects': queuedCalls(() => ({
-    list: Array.from({ length: 150 }, () => ({})),
-  })),
+const KINDS = {
+  call: () => ({}),
+  'call of 450 characters': (id) => ({ text: `${id}`.padEnd(360, 'x') }),
+  'call of 2000 characters': (id) => ({ text: `${id}`.padEnd(1900, 'x') }),
+  'call of 50 members': members,
+  'call of 150 empty objects': () => ({ list: Array.from({ length: 150 }, () => ({})) }),
 }
+
+export const rows = Object.fromEntries(
+  Object.entries(KINDS).flatMap(([name, argumentsOf]) => [
+    [`queued ${name}`, callsOf(argumentsOf, FIRST)],
+    [`running ${name}`, callsOf(argumentsOf)],
+  ]),
+)

@@ -6,7 +6,14 @@ import { heldBytes } from './measure.mjs'
 const server = createServer({
   name: 'held',
   version: '1.0.0',
-  tools: [tool({ name: 'wait', input: { type: 'object' }, run: () => new Promise(() => {}) })],
+  tools: [
+    tool({
+      name: 'wait',
+      input: { type: 'object' },
+      run: async (_, { signal }) =>
+        await new Promise((resolve) => signal.addEventListener('abort', resolve)),
+    }),
+  ],
   resources: [resource({ uri: 'note://{+name}', read: () => 'text' })],
 })
 const { http, stdio } = JSON.parse(process.argv[2])

@@ -50,6 +50,7 @@ export function createEndpoint(
     report,
     remote: true,
     newId,
+    concurrency: limits.concurrency,
     ...(depth === undefined ? {} : { maxDepth: depth }),
   }
   const { tap: onMessage } = options
@@ -107,6 +108,7 @@ function withDefaults(limits: HttpLimits): WithDefaults {
   const { bodyBytes = 4 * MIB, pendingBytes = 128 * MIB, retainedBytes = 64 * MIB } = limits
   const {
     incompleteBodyBytes = Math.max(16 * bodyBytes, 64 * MIB),
+    concurrency = 256,
     openResponses = 20_000,
     unsentBytesPerStream = MIB,
     unsentBytes = UNSENT_BYTES,
@@ -119,6 +121,7 @@ function withDefaults(limits: HttpLimits): WithDefaults {
   return {
     bodyBytes,
     incompleteBodyBytes,
+    concurrency,
     openResponses,
     unsentBytesPerStream,
     unsentBytes,

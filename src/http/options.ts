@@ -13,6 +13,8 @@ export interface HttpLimits {
   incompleteBodyBytes?: number
   /** Maximum nesting depth of a message (default 512). */
   depth?: number
+  /** Maximum handlers of one session running at a time; other calls are queued (default 256). */
+  concurrency?: number
   /** Maximum number of open responses, which are calls in progress and streams; beyond it, 503 (default 20,000). */
   openResponses?: number
   /** Maximum unsent bytes of one stream; beyond it, its client is disconnected, or with `legacySse` they count as `pendingBytes` (default 1 MiB). */
@@ -116,7 +118,7 @@ export interface ListenOptions extends HttpOptions {
 
 export const LEGACY_SSE_NAMES = namesOf<LegacySseOptions>()('path messagesPath')
 export const LIMIT_NAMES = namesOf<HttpLimits>()(
-  'bodyBytes incompleteBodyBytes depth openResponses unsentBytesPerStream unsentBytes pendingBytes pendingBytesPerClient retainedBytes retainedBytesPerPrincipal retainedBytesPerSession sessions sessionIdleTimeout',
+  'bodyBytes incompleteBodyBytes depth concurrency openResponses unsentBytesPerStream unsentBytes pendingBytes pendingBytesPerClient retainedBytes retainedBytesPerPrincipal retainedBytesPerSession sessions sessionIdleTimeout',
 )
 const COMMON_NAMES = namesOf<HttpOptions>()(
   'hosts origins legacySse auth limits keepAlive retryInterval sessionIdPrefix eventStore sessionStore changes stores log logLevel tap',

@@ -51,8 +51,8 @@ export class Budget {
  * characters of text and some sixty bytes of heap. The estimate errs on the high side.
  */
 
-/** The bookkeeping of any call in progress, in bytes. */
-const CALL = 2048
+/** The bookkeeping of any call in progress, with its signal if the handler listens to it, in bytes. */
+const CALL = 3072
 /** Shorter messages are not scanned: the number of calls is limited too. */
 const SHORT = 512
 /** Bytes per `{` or `[`, per `,` and per `:`. */

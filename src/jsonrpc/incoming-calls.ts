@@ -24,6 +24,8 @@ export interface IncomingOptions {
   urgent?(request: Request): boolean
   /** Maximum calls in progress or queued; more get an error (default 10,000). */
   maxInFlight?: number
+  /** Maximum handlers running at a time; other calls are queued (default 256). */
+  readonly concurrency?: number
   /** Whether requests are ignored, as if they had not been read: the server is shutting down. */
   readonly draining?: boolean
   /** Creates the reference that an internal error and its log line share, if callers must not see the reason. */
@@ -48,8 +50,6 @@ export interface PeerPort {
   log(entry: LogEntry): void
 }
 
-/** Maximum handlers running at a time; other calls are queued. */
-const MAX_RUNNING = 256
 /** Maximum milliseconds for which reading pauses while the pending budget is used up and no call ends. */
 const PAUSE_TIMEOUT = 1000
 
@@ -261,7 +261,8 @@ export class IncomingCalls implements CallHost, ResponseMemory {
   /** Whether one more handler may run; while responses are buffered, only one at a time, until the channel is full. */
   #hasRoom(): boolean {
     if (this.#port.full) return false
-    return this.#running === 0 || (this.#running < MAX_RUNNING && !this.#port.congested)
+    const { concurrency = 256 } = this.#options
+    return this.#running === 0 || (this.#running < concurrency && !this.#port.congested)
   }
 
   /** Whether calls are queued until the other side reads. */

@@ -66,7 +66,7 @@ export function compileSimple(
       return undefined
   const checks: Check[] = []
   let type: Check = () => {}
-  for (const [keyword, make] of Object.entries(KEYWORDS)) {
+  for (const [keyword, make] of KEYWORD_ENTRIES) {
     if (!Object.hasOwn(schema, keyword)) continue
     const check = make(schema[keyword], schema, {
       levels: remaining.levels - 1,
@@ -106,6 +106,7 @@ const KEYWORDS: Readonly<Record<string, Keyword>> = {
   required: requiredCheck,
   additionalProperties: additionalCheck,
 }
+const KEYWORD_ENTRIES = Object.entries(KEYWORDS)
 
 function typeCheck(value: unknown): Check | undefined {
   const names: unknown[] = Array.isArray(value) ? value : [value]

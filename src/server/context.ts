@@ -10,6 +10,7 @@ import type { Caller, ClientContext, ServedCall } from './call.js'
 import type { Prompt, Resource, Tool } from './define.js'
 import type { Extension, Extensions } from './extensions.js'
 import type { Overflow } from './features/overflow.js'
+import type { ResourceIndex } from './features/resource-index.js'
 import type { ServedPrompt } from './features/served-prompt.js'
 import type { ServedResource } from './features/served-resource.js'
 import type { ServedTool } from './features/served-tool.js'
@@ -38,6 +39,7 @@ export interface ServedMethod extends MethodDescriptor, Handler {
 export interface InternalServer extends Server {
   readonly tools: Registry<Tool, ServedTool>
   readonly resources: Registry<Resource, ServedResource>
+  readonly resourceIndex: ResourceIndex
   readonly prompts: Registry<Prompt, ServedPrompt>
   /** The methods that it serves. */
   readonly methods: ReadonlyMap<string, ServedMethod>

@@ -20,6 +20,7 @@ import { HANDLERS } from './dispatch.js'
 import type { Extension, Extensions } from './extensions.js'
 import { UNCACHED, checkSharedProperties, hintOf } from './features/definition.js'
 import { Overflow } from './features/overflow.js'
+import { ResourceIndex } from './features/resource-index.js'
 import { preparePrompt } from './features/served-prompt.js'
 import { prepareResource } from './features/served-resource.js'
 import { TOOL_MEMBERS, prepareTool } from './features/served-tool.js'
@@ -149,6 +150,7 @@ function create(options: ServerOptions, more: unknown): Server {
   if (bus !== undefined) checkBus(bus, 'createServer: ')
   const changes = new ChangeEmitter(uriKey)
   const overflow = new Overflow()
+  const resourceIndex = new ResourceIndex()
   const middleware: Middleware[] = []
   let log: Log | undefined
   const changed = (list: 'tools' | 'resources' | 'prompts') => () => changes.emit({ list })
@@ -175,7 +177,9 @@ function create(options: ServerOptions, more: unknown): Server {
       prepareResource,
       changed('resources'),
       uriKey,
+      resourceIndex,
     ),
+    resourceIndex,
     prompts: new Registry('Prompt', (each) => each?.name, preparePrompt, changed('prompts')),
     use: (each) => void middleware.push(each),
     middleware,

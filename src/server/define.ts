@@ -62,7 +62,7 @@ interface ToolProperties extends ToolFields {
   concurrency?: number
   /** Maximum size of a result in bytes; of a larger one the beginning is sent, with a link to the whole. */
   maxResult?: number
-  /** Maximum calls in the queue (default 1000); further calls fail with a request to try again later. */
+  /** Maximum calls in the queue (default 1000 for clients over HTTP, no limit for others); further calls fail with a request to try again later. */
   queue?: number
 }
 

@@ -277,25 +277,10 @@ export function offers(server: InternalServer, capability: string | undefined): 
     case 'prompts':
       return server[capability].offered
     case 'completions':
-      return hasCompletions(server)
+      return server.prompts.completes || server.resources.completes
     default:
       return true
   }
-}
-
-/** Whether any argument or variable can be completed. */
-function hasCompletions(server: InternalServer): boolean {
-  for (const { definition } of server.prompts.values()) {
-    if (
-      Object.values(definition.arguments ?? {}).some(
-        ({ values, complete }) => values !== undefined || complete !== undefined,
-      )
-    )
-      return true
-  }
-  for (const { definition } of server.resources.values())
-    if (definition.complete !== undefined) return true
-  return false
 }
 
 function capabilitiesOf(server: InternalServer, revision: Revision): object {

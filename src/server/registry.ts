@@ -88,10 +88,22 @@ export class ChangeEmitter implements ChangePort, ResourceChanges {
   }
 }
 
-interface Entry<Definition, Served> {
-  definition: Definition
-  served: Served
-  enabled: boolean
+/** It is replaced when it changes. */
+export interface Entry<Definition, Served> {
+  readonly definition: Definition
+  readonly served: Served
+  readonly enabled: boolean
+  /** Increases from one entry to the next. */
+  readonly position: number
+}
+
+/** Finds entries by other things than their keys. */
+export interface EntryIndex<Definition, Served> {
+  /** Throws, and changes nothing, if the new entry cannot be beside the others. */
+  replace(
+    before: Entry<Definition, Served> | undefined,
+    after: Entry<Definition, Served> | undefined,
+  ): void
 }
 
 /** The tools, resources or prompts of a server. They may change while clients are connected. */
@@ -116,28 +128,37 @@ export interface Definitions<Definition extends object> {
 }
 
 /** The definitions of one kind, in the order in which they were added. */
-export class Registry<Definition extends object, Served> implements Definitions<Definition> {
+export class Registry<
+  Definition extends object,
+  Served extends { readonly definition: Definition; readonly completes?: boolean },
+> implements Definitions<Definition> {
   readonly #entries = new Map<string, Entry<Definition, Served>>()
   readonly #kind: string
   readonly #keyOf: (definition: Definition) => string
-  readonly #prepare: (definition: Definition, others: Iterable<Served>) => Served
+  readonly #prepare: (definition: Definition) => Served
   readonly #changed: () => void
   readonly #normalize: (key: string) => string
+  readonly #index: EntryIndex<Definition, Served> | undefined
   #offered = false
+  #size = 0
+  #completing = 0
+  #position = 0
 
   constructor(
     kind: string,
     keyOf: (definition: Definition) => string,
-    prepare: (definition: Definition, others: Iterable<Served>) => Served,
+    prepare: (definition: Definition) => Served,
     changed: () => void,
     /** The form by which keys are compared. */
     normalize: (key: string) => string = (key) => key,
+    index?: EntryIndex<Definition, Served>,
   ) {
     this.#kind = kind
     this.#keyOf = keyOf
     this.#prepare = prepare
     this.#changed = changed
     this.#normalize = normalize
+    this.#index = index
   }
 
   /** Whether there ever was one: then the capability is declared, also while the list is empty. */
@@ -146,22 +167,32 @@ export class Registry<Definition extends object, Served> implements Definitions<
   }
 
   get size(): number {
-    return [...this.values()].length
+    return this.#size
+  }
+
+  /** Whether one that is enabled has completions. */
+  get completes(): boolean {
+    return this.#completing > 0
   }
 
   add(...definitions: readonly Definition[]): void {
-    // All or none: if one is refused, none is added.
-    const added = new Map<string, Entry<Definition, Served>>()
-    for (const definition of definitions) {
-      const name = this.#keyOf(definition)
-      const key = this.#normalize(name)
-      const before = this.#entries.get(key) ?? added.get(key)
-      if (before !== undefined) throw this.#duplicateError(name, this.#keyOf(before.definition))
-      const others = [...this.#others(key), ...Array.from(added.values(), ({ served }) => served)]
-      added.set(key, { definition, served: this.#prepare(definition, others), enabled: true })
+    const added: string[] = []
+    try {
+      for (const definition of definitions) {
+        const name = this.#keyOf(definition)
+        const key = this.#normalize(name)
+        const before = this.#entries.get(key)
+        if (before !== undefined) throw this.#duplicateError(name, this.#keyOf(before.definition))
+        const served = this.#prepare(definition)
+        this.#set(key, { definition, served, enabled: true, position: this.#position++ })
+        added.push(key)
+      }
+    } catch (error) {
+      // All or none.
+      for (const key of added) this.#set(key, undefined)
+      throw error
     }
     if (definitions.length === 0) return
-    for (const [key, entry] of added) this.#entries.set(key, entry)
     this.#offered = true
     this.#changed()
   }
@@ -171,9 +202,10 @@ export class Registry<Definition extends object, Served> implements Definitions<
   }
 
   remove(key: string): boolean {
-    const removed = this.#entries.delete(this.#normalize(key))
-    if (removed) this.#changed()
-    return removed
+    if (this.entry(key) === undefined) return false
+    this.#set(this.#normalize(key), undefined)
+    this.#changed()
+    return true
   }
 
   update(key: string, changes: Partial<Definition>): void {
@@ -181,8 +213,8 @@ export class Registry<Definition extends object, Served> implements Definitions<
     const definition = { ...entry.definition, ...changes }
     if (this.#normalize(this.#keyOf(definition)) !== this.#normalize(key))
       throw new TypeError(`${this.#kind} "${key}" cannot be renamed; remove it and add another`)
-    entry.served = this.#prepare(definition, this.#others(this.#normalize(key)))
-    entry.definition = definition
+    const served = this.#prepare(definition)
+    this.#set(this.#normalize(key), { ...entry, definition, served })
     this.#changed()
   }
 
@@ -225,7 +257,7 @@ export class Registry<Definition extends object, Served> implements Definitions<
   #setEnabled(key: string, enabled: boolean): void {
     const entry = this.#find(key)
     if (entry.enabled === enabled) return
-    entry.enabled = enabled
+    this.#set(this.#normalize(key), { ...entry, enabled })
     this.#changed()
   }
 
@@ -245,7 +277,18 @@ export class Registry<Definition extends object, Served> implements Definitions<
     )
   }
 
-  *#others(key: string): Generator<Served> {
-    for (const [name, { served }] of this.#entries) if (name !== key) yield served
+  #set(key: string, after: Entry<Definition, Served> | undefined): void {
+    const before = this.#entries.get(key)
+    this.#index?.replace(before, after)
+    if (after === undefined) this.#entries.delete(key)
+    else this.#entries.set(key, after)
+    for (const [entry, by] of [
+      [before, -1],
+      [after, 1],
+    ] as const) {
+      if (entry?.enabled !== true) continue
+      this.#size += by
+      if (entry.served.completes === true) this.#completing += by
+    }
   }
 }

@@ -58,6 +58,8 @@ export interface ServerSessionOptions {
   /** The channel has ended; with an error, it broke. */
   closed?: (error?: Error) => void
   maxDepth?: number
+  /** Maximum handlers running at a time; other calls are queued (default 1000). */
+  concurrency?: number
   /** Creates the id of a request to the client (default: numbers from 1). */
   newId?: () => string
   /**
@@ -78,6 +80,7 @@ export class ServerSession implements PeerOptions, ObservedSession {
   readonly respondsToMalformed = true
   readonly report: (report: LogEntry) => void
   readonly maxDepth?: number
+  readonly concurrency: number
   readonly newId: (() => string) | undefined
   readonly reference?: () => string
   readonly connection: ConnectionFacts | undefined
@@ -99,11 +102,19 @@ export class ServerSession implements PeerOptions, ObservedSession {
   constructor(
     server: InternalServer,
     channel: Channel,
-    { report = ignore, closed = ignore, maxDepth, newId, remote }: ServerSessionOptions,
+    {
+      report = ignore,
+      closed = ignore,
+      maxDepth,
+      concurrency = 1000,
+      newId,
+      remote,
+    }: ServerSessionOptions,
   ) {
     this.connection = channel.connection
     this.report = this.#reporter(server, report)
     if (maxDepth !== undefined) this.maxDepth = maxDepth
+    this.concurrency = concurrency
     this.newId = newId
     if (remote) this.reference = newErrorReference
     this.#server = server

@@ -100,8 +100,16 @@ export class UriTemplate {
 
   /** Whether a URI that `looseKey` returned matches this template. */
   matchesFolded(uri: string): boolean {
-    this.#folded ??= rewriteLiterals(this.#parts, '', (uri) => looseKey(normalizeUri(uri)))
-    return matchParts(this.#folded, uri, uri) !== undefined
+    return matchParts(this.#foldedParts, uri, uri) !== undefined
+  }
+
+  /** The text before the first variable and behind the last one, of URIs in normal form and of those that `looseKey` returned. */
+  get ends(): { normal: Ends; folded: Ends } {
+    return { normal: endsOf(this.#normal), folded: endsOf(this.#foldedParts) }
+  }
+
+  get #foldedParts(): Part[] {
+    return (this.#folded ??= rewriteLiterals(this.#parts, '', (uri) => looseKey(normalizeUri(uri))))
   }
 
   /** Whether a value would escape from the path that it is inserted in. */
@@ -114,6 +122,13 @@ export class UriTemplate {
       )
     })
   }
+}
+
+export type Ends = readonly [first: string, last: string]
+
+function endsOf(parts: readonly Part[]): Ends {
+  const text = (part: Part | undefined) => (typeof part === 'string' ? part : '')
+  return [text(parts[0]), parts.length > 1 ? text(parts.at(-1)) : '']
 }
 
 /** Placeholders for expressions while the text around them is normalized: for those that can be part of a host, and for others. */

@@ -788,7 +788,7 @@ describe('the limits of HTTP+SSE', () => {
             message('tools/call', { name: 'quiet', arguments: { gate: 'g' } }, id),
             headers,
           )
-        // Each call takes 2 KiB, and its headers 20 KB.
+        // Each call takes 3 KiB, and its headers 20 KB.
         const statuses: number[] = []
         for (let id = 0; id < 10; id++) statuses.push((await call(id)).status)
         expect(statuses).toEqual([202, 202, 202, 202, 202, 503, 503, 503, 503, 503])

@@ -105,8 +105,10 @@ describe('responses that wait for the rest of their batch', () => {
 
   it('are charged in bytes, until the batch ends by a cancellation or with the connection', () => {
     for (const end of ['cancel', 'close'] as const) {
-      const { receive, answers, pending, peer } = served(({ request: { method } }) =>
-        method === 'large' ? '€'.repeat(1000) : new Promise(() => {}),
+      const { receive, answers, pending, peer } = served(
+        ({ request: { method } }) =>
+          method === 'large' ? '€'.repeat(1000) : new Promise(() => {}),
+        2 * LIMIT,
       )
       receive(batch(request('waits', 'waits')))
       const before = pending.used

@@ -24,7 +24,7 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] 
 afterEach(() => void vi.useRealTimers())
 
 /** A server, its running handlers and its output, which is read from the beginning or by `read`. */
-async function started({ reading = true, result = 'done' } = {}) {
+async function started({ reading = true, result = 'done', concurrency = Infinity } = {}) {
   const running = new Map<string | number | bigint, () => void>()
   const run = (_: unknown, call: Call) =>
     new Promise<string>((resolve) => running.set(call.id, () => resolve(result)))
@@ -53,7 +53,7 @@ async function started({ reading = true, result = 'done' } = {}) {
   let text = ''
   const read = () => wire.output.on('data', (chunk: Buffer) => (text += chunk.toString()))
   if (reading) read()
-  const ended = serve(server, { ...wire, maxPending: LIMIT })
+  const ended = serve(server, { ...wire, maxPending: LIMIT, concurrency })
   const [initialize, ...rest] = HANDSHAKE
   wire.input.write(
     `${initialize.replace('"capabilities":{}', '"capabilities":{"elicitation":{}}')}\n${rest.join('\n')}\n`,
@@ -146,7 +146,7 @@ describe('while the client does not read', () => {
 
   /** 300 calls have been received. All that were started have responded: 256 at the same time, and a few before that was more than is written at once. */
   async function unread() {
-    const served = await started({ reading: false, result: TEXT })
+    const served = await started({ reading: false, result: TEXT, concurrency: 256 })
     served.input.write(ids.map(small).join(''))
     await turns()
     const { running } = served

@@ -220,6 +220,7 @@ describe('streams', () => {
     const served = serve(createServer({ name: 'slow', version: '1', tools: [slow] }), {
       input,
       output,
+      concurrency: 256,
     })
     output.resume()
     // 256 handlers run, two calls are queued.

@@ -408,6 +408,7 @@ describe('an option', () => {
     [{ maxMessage: Number.NaN }, '"maxMessage" must be a number above 0'],
     [{ maxMessage: '1000' }, '"maxMessage" must be a number above 0'],
     [{ maxDepth: 0 }, '"maxDepth" must be a number above 0'],
+    [{ concurrency: 0 }, '"concurrency" must be a number above 0'],
   ])('that is invalid is rejected: %j', async (wrong, message) => {
     const options = {
       input: new PassThrough().end(),

@@ -16,6 +16,7 @@ import { isToolError } from '../tool-error.js'
 import { MAX_LENGTH } from '../uri-template.js'
 import { type NormalizedUri, looseKey, normalizeUri } from '../uri.js'
 import { visibleTo, checkScopes, convertResult, hintOf, withoutUndefined } from './definition.js'
+import { isRestricted } from './resource-index.js'
 import { wholeResult } from './result.js'
 
 /** Maximum length of a URI in the `data` of an error. */
@@ -140,7 +141,7 @@ interface UriMatch {
  * `looseKey`). Undefined if no definition matches.
  */
 function matchUri(
-  { resources }: InternalServer,
+  { resources, resourceIndex }: InternalServer,
   uri: string,
   known?: NormalizedUri,
 ): UriMatch | undefined {
@@ -155,17 +156,18 @@ function matchUri(
   if (dotted) return match
   if (text.length > MAX_LENGTH) return undefined
   let keys: string[] | undefined
-  for (const entry of resources.entries()) {
-    const { definition, served, enabled } = entry
-    const { template } = served
+  // A fragment names a part of a resource: it is no way around the restrictions of the whole.
+  const looseKeys = () =>
+    (keys ??= [normalized, { ...normalized, text: text.replace(/#.*/s, '') }].map(looseKey))
+  for (const entry of resourceIndex.candidates(text, looseKeys)) {
+    const { definition } = entry
+    const { template } = entry.served
     if (template !== undefined && match.found !== undefined) continue
     const variables = template?.match(text, cased)
     if (variables === undefined) {
-      const forAll = enabled && definition.visible === undefined && definition.scopes === undefined
-      if (forAll) continue
-      // A fragment names a part of a resource: it is no way around the restrictions of the whole.
-      keys ??= [normalized, { ...normalized, text: text.replace(/#.*/s, '') }].map(looseKey)
-      if (!keys.some((key) => template?.matchesFolded(key) ?? served.folded === key)) continue
+      if (!isRestricted(entry)) continue
+      if (template !== undefined && !looseKeys().some((key) => template.matchesFolded(key)))
+        continue
     } else if (definition.anyPath === true || template?.escapesPath(variables) === false)
       match.found = { definition, variables }
     match.entries.push(entry)

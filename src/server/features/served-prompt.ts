@@ -19,6 +19,8 @@ import {
 export interface ServedPrompt {
   readonly definition: Prompt
   readonly listing: PromptListing
+  /** Whether an argument can be completed. */
+  readonly completes: boolean
 }
 
 const MEMBERS = namesOf<Prompt>()(`${SHARED_MEMBERS} arguments build`)
@@ -45,7 +47,10 @@ export function preparePrompt(definition: Prompt): ServedPrompt {
     ...withoutUndefined({ title, description, icons, _meta: meta }),
   }
   if (names.length > 0) listing.arguments = names
-  return { definition, listing: checkListable(listing, fail) }
+  const completes = Object.values(declared).some(
+    ({ values, complete }) => values !== undefined || complete !== undefined,
+  )
+  return { definition, listing: checkListable(listing, fail), completes }
 }
 
 const ARGUMENT_MEMBERS: Readonly<Record<keyof PromptArgument, Rule>> = {

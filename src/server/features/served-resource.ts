@@ -4,7 +4,7 @@ import { COUNT } from '../../schema/lint.js'
 import { namesOf } from '../../schema/names.js'
 import type { Resource } from '../define.js'
 import { MAX_LENGTH, UriTemplate } from '../uri-template.js'
-import { looseKey, normalizeUri } from '../uri.js'
+import { normalizeUri } from '../uri.js'
 import {
   type Rule,
   SHARED_MEMBERS,
@@ -25,8 +25,8 @@ export interface ServedResource {
   readonly listing: ResourceListing | ResourceTemplateListing
   /** Of a fixed URI: its normal form. */
   readonly key: string
-  /** Of a fixed URI: its `looseKey`. */
-  readonly folded: string
+  /** Whether a variable can be completed. */
+  readonly completes: boolean
 }
 
 const MEMBERS = namesOf<Resource>()(
@@ -40,10 +40,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   list: [isFunction, 'a function'],
 }
 
-export function prepareResource(
-  definition: Resource,
-  others: Iterable<ServedResource>,
-): ServedResource {
+export function prepareResource(definition: Resource): ServedResource {
   if (!isObject(definition))
     throw new TypeError('A resource must be an object, as resource({ … }) makes it')
   const { uri, name, title, description, mimeType, size, annotations, icons, meta, read } =
@@ -61,10 +58,6 @@ export function prepareResource(
   checkSharedProperties(definition, fail)
   checkMembers(definition, RULES, fail)
   const template = uri.includes('{') ? makeTemplate(uri, fail) : undefined
-  for (const other of others) {
-    if (template !== undefined && other.template?.shape === template.shape)
-      throw fail(`it matches the same URIs as ${other.template.source}; leave one of them out`)
-  }
   const { complete = {} } = definition
   const variables = template?.variables ?? []
   if (
@@ -88,7 +81,7 @@ export function prepareResource(
     template,
     listing: checkListable(listing, fail),
     key: normalized.text,
-    folded: looseKey(normalized),
+    completes: definition.complete !== undefined,
   }
 }
 

@@ -168,7 +168,9 @@ function runWithConcurrency(
   }
   if (slot.tryEnter()) return go()
   try {
-    tool.semaphore?.checkQueue(tool.listing.name)
+    // One local client cannot have more calls than may be in progress.
+    if (context.remote || tool.definition.queue !== undefined)
+      tool.semaphore?.checkQueue(tool.listing.name)
   } catch (error) {
     return errorToResult(tool, error, context)
   }
