@@ -27,7 +27,7 @@ export const ENTRY_POINTS = [
 export const MAY_IMPORT = {
   framing: [],
   schema: ['is-object.ts'],
-  jsonrpc: ['is-object.ts'],
+  jsonrpc: ['is-object.ts', 'runtime.ts'],
   protocol: ['jsonrpc'],
   server: ['protocol', 'schema', 'jsonrpc', 'runtime.ts', 'stores/change-bus.ts'],
   client: [
