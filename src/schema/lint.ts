@@ -133,6 +133,7 @@ function joinPath(path: string, place: string): string {
 function problemsOf(root: JsonSchema, patterns: boolean, steps: Steps): string[] {
   const index = new SchemaIndex(root)
   const problems: string[] = []
+  const compiled = new Map<string, string | undefined>()
   const open: { schema: unknown; path: string }[] = [{ schema: root, path: '' }]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { schema, path } = next
@@ -147,7 +148,8 @@ function problemsOf(root: JsonSchema, patterns: boolean, steps: Steps): string[]
       if (schema[keyword] !== undefined && !holds(schema[keyword]))
         report(keyword, `must be ${what}`)
     for (const [keyword, pattern] of patternsOf(schema)) {
-      const problem = patternProblem(pattern, patterns, steps)
+      if (!compiled.has(pattern)) compiled.set(pattern, patternProblem(pattern, patterns, steps))
+      const problem = compiled.get(pattern)
       if (problem !== undefined) report(keyword, problem)
     }
     for (const keyword of ['$ref', '$dynamicRef']) {
