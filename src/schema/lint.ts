@@ -166,17 +166,18 @@ function problemsOf(root: JsonSchema, patterns: boolean, steps: Steps): string[]
     for (const [place, part] of subschemas(schema))
       open.push({ schema: part, path: joinPath(path, place) })
   }
-  if (problems.length > 0) return problems
   const circular = circularReference(index)
-  return circular === undefined
-    ? []
-    : [`$ref: ${JSON.stringify(circular)} refers to itself, so validation would never end`]
+  if (circular !== undefined)
+    problems.push(
+      `$ref: ${JSON.stringify(circular)} refers to itself, so validation would never end`,
+    )
+  return problems
 }
 
 /** Keywords that apply their subschemas to the same value. */
 const IN_PLACE = /^(?:(?:allOf|anyOf|oneOf|dependentSchemas|dependencies)\/|(?:not|if|then|else)$)/
 
-/** A reference that leads back to itself without descending into the value. All references have been resolved. */
+/** A reference that leads back to itself without descending into the value. */
 function circularReference(index: SchemaIndex): string | undefined {
   const done = new Set<JsonSchema>()
   const under = new Set<JsonSchema>()

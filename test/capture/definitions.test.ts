@@ -391,6 +391,15 @@ describe('validations of a capture', () => {
     expect(apply()).toBe(2)
   })
 
+  it('report a reference to itself next to a pattern that is not supported', () => {
+    const schema = { $ref: '#', properties: { a: { pattern: '^(a+)+\\1$' } } }
+    const schemas = new ToolSchemas()
+    expect(schemas.problems(schema, () => {})).toEqual([
+      { rule: 'refused-schema', text: expect.stringContaining('refers to itself') as string },
+    ])
+    expect(schemas.isApplicable(schema, () => {})).toBe(false)
+  })
+
   it('report what is wrong in a schema next to many patterns of other dialects', () => {
     const patterns = Array.from({ length: 10 }, (_, index) => [`p${index}`, { pattern: '(' }])
     const problem = { rule: 'invalid-schema', text: expect.stringMatching(/^.*type: /) as string }
