@@ -18,8 +18,8 @@ const PROPERTY_NAME = /^[\w.-]{1,64}$/
 const LARGE_BYTES = 100_000
 /** An estimate: tokens depend on the model. */
 const BYTES_PER_TOKEN = 4
-/** Maximum number of problems that are reported for each schema. */
-const MAX_PROBLEMS = 5
+/** Maximum number of constructs that providers refuse that are reported for each schema. */
+const MAX_REFUSALS = 5
 /** Maximum number of subschemas that are checked. */
 const MAX_PARTS = 2000
 /** Levels and values: larger schemas are not checked. */
@@ -161,12 +161,10 @@ function checkSchema(
   if (dialect !== undefined && !isDialect(dialect)) return
   if (!isSmall(value)) return
   const skip = () => found.text('not-validated', schema, `${shown} ${member}`)
-  for (const problem of schemas.problems(value, skip).slice(0, MAX_PROBLEMS)) {
-    const rule = ruleOf(problem)
-    if (rule !== undefined) found.text(rule, schema, `${shown} ${member} ${problem}`)
-  }
+  for (const { rule, text } of schemas.problems(value, skip))
+    found.text(rule, schema, `${shown} ${member} ${text}`)
   if (member !== 'inputSchema') return
-  for (const problem of refusals(value).slice(0, MAX_PROBLEMS))
+  for (const problem of refusals(value).slice(0, MAX_REFUSALS))
     found.text('refused-schema', schema, `${shown} ${problem}`)
   try {
     headerParameters(value)
@@ -174,17 +172,6 @@ function checkSchema(
     if (error instanceof TypeError)
       found.text('invalid-schema', schema, `${shown} ${error.message}`)
   }
-}
-
-/** The keyword that a problem is about, if it is not a fault of the schema itself. */
-const TOLERATED = /(?:^|\/)(pattern|patternProperties|\$id|\$ref|\$dynamicRef): /
-
-/** How a problem of a schema is reported. Patterns should, but need not, be regular expressions of ECMAScript. */
-function ruleOf(problem: string): 'invalid-schema' | 'refused-schema' | undefined {
-  const [, keyword] = TOLERATED.exec(problem) ?? []
-  if (keyword === undefined) return 'invalid-schema'
-  // A reference to elsewhere is valid, but not resolved.
-  return keyword.startsWith('$') ? 'refused-schema' : undefined
 }
 
 /** Whether a schema is small enough to be looked at. */

@@ -241,7 +241,7 @@ export const DEFINITION_RULES = {
   'not-validated': {
     severity: 'info',
     clause: '',
-    why: 'A schema of the tool is too costly to be checked or applied any more: validations may only take time in proportion to what was read.',
+    why: 'A schema of the tool is too costly to be checked or applied, here or at all: validations may only take time in proportion to what was read.',
     fix: 'Simplify the schema: fewer alternatives, shorter patterns.',
   },
   'large-definitions': {

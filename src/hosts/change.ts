@@ -1,4 +1,10 @@
-import { type ConfigFile, ConfigFileError, readConfig, replaceConfig } from './config-file.js'
+import {
+  type ConfigFile,
+  ConfigFileError,
+  readConfig,
+  replaceConfig,
+  requireWritable,
+} from './config-file.js'
 import { unifiedDiff } from './diff.js'
 import type { Format, Splice, Table } from './document.js'
 import { type Argv, type Entry, entriesOf, tapWords, wordsOf } from './entries.js'
@@ -31,7 +37,10 @@ export interface Plan {
   readonly record: WrapRecord
 }
 
-/** Plans the change of a file. Undefined if there is no such file; throws if it is not understood. */
+/**
+ * Plans the change of a file. Undefined if there is no such file; throws if it is not understood, or must not be changed
+ * although it would be.
+ */
 export async function planChange(place: ConfigPlace, request: Request): Promise<Plan | undefined> {
   const file = await readConfig(place.path)
   if (file === undefined) return undefined
@@ -48,6 +57,7 @@ export async function planChange(place: ConfigPlace, request: Request): Promise<
       : [{ entry, ...changeOf(format, file.text, entry.argv, request, before[entry.id]) }],
   )
   const result = verified(() => changed(format, file.text, place, changes))
+  if (result.text !== file.text) requireWritable(file)
   return {
     file,
     records,

@@ -16,10 +16,10 @@ export interface ConfigFile {
   readonly owner: { readonly uid: number; readonly gid: number }
 }
 
-/** A file that cannot be used as it is. */
 /** The permission of a file's owner to write it. To replace the file, nobody needs it. */
 const OWNER_WRITES = 0o200
 
+/** A file that cannot be used as it is. */
 export class ConfigFileError extends Error {
   override readonly name = 'ConfigFileError'
 }
@@ -62,11 +62,15 @@ function decode(bytes: Buffer): string {
   }
 }
 
+/** Throws if a file must not be changed. */
+export function requireWritable({ mode }: ConfigFile): void {
+  if ((mode & OWNER_WRITES) === 0)
+    throw new ConfigFileError('it is read-only; make it writable first, if it may be changed')
+}
+
 /** Replaces a file at once, with the same mode and owner. Throws if it has changed since it was read. */
 export async function replaceConfig(file: ConfigFile, bytes: Buffer): Promise<void> {
   const { path, mode, owner } = file
-  if ((mode & OWNER_WRITES) === 0)
-    throw new ConfigFileError('it is read-only; make it writable first, if it may be changed')
   const name = `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`
   const temporary = join(dirname(path), name)
   const written = await open(temporary, 'wx', 0o600)

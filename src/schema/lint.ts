@@ -133,6 +133,7 @@ function joinPath(path: string, place: string): string {
 function problemsOf(root: JsonSchema, patterns: boolean, steps: Steps): string[] {
   const index = new SchemaIndex(root)
   const problems: string[] = []
+  const compiled = new Map<string, string | undefined>()
   const open: { schema: unknown; path: string }[] = [{ schema: root, path: '' }]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { schema, path } = next
@@ -147,7 +148,8 @@ function problemsOf(root: JsonSchema, patterns: boolean, steps: Steps): string[]
       if (schema[keyword] !== undefined && !holds(schema[keyword]))
         report(keyword, `must be ${what}`)
     for (const [keyword, pattern] of patternsOf(schema)) {
-      const problem = patternProblem(pattern, patterns, steps)
+      if (!compiled.has(pattern)) compiled.set(pattern, patternProblem(pattern, patterns, steps))
+      const problem = compiled.get(pattern)
       if (problem !== undefined) report(keyword, problem)
     }
     for (const keyword of ['$ref', '$dynamicRef']) {
@@ -164,17 +166,18 @@ function problemsOf(root: JsonSchema, patterns: boolean, steps: Steps): string[]
     for (const [place, part] of subschemas(schema))
       open.push({ schema: part, path: joinPath(path, place) })
   }
-  if (problems.length > 0) return problems
   const circular = circularReference(index)
-  return circular === undefined
-    ? []
-    : [`$ref: ${JSON.stringify(circular)} refers to itself, so validation would never end`]
+  if (circular !== undefined)
+    problems.push(
+      `$ref: ${JSON.stringify(circular)} refers to itself, so validation would never end`,
+    )
+  return problems
 }
 
 /** Keywords that apply their subschemas to the same value. */
 const IN_PLACE = /^(?:(?:allOf|anyOf|oneOf|dependentSchemas|dependencies)\/|(?:not|if|then|else)$)/
 
-/** A reference that leads back to itself without descending into the value. All references have been resolved. */
+/** A reference that leads back to itself without descending into the value. */
 function circularReference(index: SchemaIndex): string | undefined {
   const done = new Set<JsonSchema>()
   const under = new Set<JsonSchema>()

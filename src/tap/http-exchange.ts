@@ -20,6 +20,7 @@ import {
   forwardedRequest,
   forwardedResponse,
 } from './http-heads.js'
+import { forwardInterim } from './http-interim.js'
 
 /** Bytes of the headers of a message. */
 export const MAX_HEADERS = 128 * 1024
@@ -167,10 +168,7 @@ export class TappedExchange {
       socket.destroy()
       this.#failed(new Error(`it responds with ${received.statusCode ?? 101}, without an Upgrade`))
     })
-    if (headers.expect !== undefined) {
-      upstream.on('continue', () => this.#response.writeContinue())
-      upstream.flushHeaders()
-    }
+    if (headers.expect !== undefined) upstream.flushHeaders()
     return upstream
   }
 
@@ -214,23 +212,20 @@ export class TappedExchange {
 
   /** An interim response, such as 103 Early Hints. */
   #inform(information: InformationEvent): void {
-    const { statusCode: status, statusMessage: reason, headers, rawHeaders } = information
-    let isForwarded = !this.#isAborted && this.#request.httpVersion !== '1.0'
-    if (isForwarded)
-      try {
-        if (status === 102) this.#response.writeProcessing()
-        // Node requires a `link`.
-        else if (status === 103 && headers['link'] !== undefined)
-          this.#response.writeEarlyHints(headers as Record<string, string>) // no value is undefined
-        else isForwarded = false
-      } catch {
-        isForwarded = false
-      }
+    const { statusCode: status, statusMessage: reason, rawHeaders } = information
+    let forwarded: EditedHeaders | undefined
+    try {
+      if (!this.#isAborted && this.#request.httpVersion !== '1.0')
+        forwarded = forwardInterim(this.#response, status, rawHeaders)
+    } catch {
+      // Node refuses to send it.
+    }
     this.#event('information', {
       status,
       reason,
       headers: new RecordedHeaders(rawHeaders),
-      isForwarded,
+      isForwarded: forwarded !== undefined,
+      changes: forwarded?.changes,
     })
   }
 

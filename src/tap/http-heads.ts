@@ -48,7 +48,7 @@ export function pairsOf(list: readonly string[]): [string, string][] {
 }
 
 /** Replaces, removes or keeps each header, as `edit` returns its value. */
-function edited(
+export function edited(
   headers: readonly string[],
   edit: (name: string, value: string) => string | undefined,
 ): EditedHeaders {

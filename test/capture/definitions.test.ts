@@ -250,7 +250,7 @@ it.each([
 })
 
 describe('validations of a capture', () => {
-  /** Each validation takes 25 million steps, and the budget is 50 million. */
+  /** Each validation takes 25 million steps: a quarter of the budget. */
   const many = Array.from({ length: 2000 }, (_, index) => ({ required: [`m${index}`] }))
   const costly = { type: 'object', properties: { list: { items: { anyOf: [...many, true] } } } }
   const value = { list: Array.from({ length: 500 }, () => ({})) }
@@ -274,22 +274,142 @@ describe('validations of a capture', () => {
     expect(listed(recordsOf(lines)).rules).toEqual(['not-validated', 'output-schema'])
   })
 
+  /** A pattern that takes about 5,000 steps for each class; the texts of all are different. */
+  let made = 0
+  const classes = (count: number) => ({ title: `${made++}`, pattern: String.raw`\p`.repeat(count) })
+  /** Takes 300,000 steps. */
+  const ordinary = () => ({ type: 'strin', pattern: '^[a-z]{1,5000}$' })
+  const PROBLEM = [{ rule: 'invalid-schema', text: expect.stringMatching(/^type: /) as string }]
+
   it('may take more steps the more was read, up to a limit', () => {
     const schemas = new ToolSchemas()
     let skipped = 0
-    // Each counts for 125 million steps.
+    // Each counts for 76 million steps, which may be a quarter of what is left.
     const apply = () => {
-      const pattern = String.raw`\p`.repeat(25_000)
-      schemas.problems({ pattern }, () => skipped++)
+      schemas.problems(classes(15_000), () => skipped++)
       return skipped
     }
     expect(apply()).toBe(1)
-    schemas.read(2_600_000)
+    schemas.read(2_400_000)
     expect(apply()).toBe(1)
     expect(apply()).toBe(2)
     schemas.read(1_000_000_000)
     expect(apply()).toBe(2)
+    expect(apply()).toBe(2)
     expect(apply()).toBe(3)
+  })
+
+  it('that are costly do not hide what others find', () => {
+    const names = ['a', 'b', 'c']
+    const patterns = names.map((name) => [name, { type: 'string', pattern: '^[\\w ]{1,1000}$' }])
+    const normal = { type: 'object', properties: Object.fromEntries(patterns), required: ['a'] }
+    const lines = [
+      ...open,
+      list(1),
+      result(1, { tools: [tool('slow', costly), tool('normal', normal)] }),
+      ...calls(4, 'slow', value, 2),
+      ...calls(24, 'normal', { b: 'x' }, 6),
+    ]
+    const wrong = Array.from({ length: 24 }, () => 'output-schema')
+    expect(listed(recordsOf(lines)).rules).toEqual(['not-validated', ...wrong])
+  })
+
+  it('of a tool that is listed again and again take no further steps', () => {
+    const patterns = Array.from({ length: 10 }, (_, index) => [
+      `p${index}`,
+      { type: 'string', pattern: `^[\\w ]{1,${1000 - index}}$` },
+    ])
+    const inputSchema = { type: 'object', properties: Object.fromEntries(patterns) }
+    const lists = Array.from({ length: 300 }, (_, index) => [
+      list(index + 1),
+      result(index + 1, { tools: [{ name: 'note', inputSchema }] }),
+    ])
+    expect(listed(recordsOf([...open, ...lists.flat()])).rules).toEqual([])
+  })
+
+  it('of many different tools with ordinary patterns are within the budget', () => {
+    const names = ['title', 'text', 'tag', 'author', 'folder', 'place', 'reason', 'comment']
+    const properties = names.map((name) => [name, { type: 'string', pattern: '^[\\w ]{1,1000}$' }])
+    const tools = Array.from({ length: 500 }, (_, index) => ({
+      name: `note${index}`,
+      inputSchema: {
+        type: 'object',
+        title: `Note ${index}`,
+        properties: Object.fromEntries(properties),
+      },
+    }))
+    const lines = [...open, list(1), result(1, { tools })]
+    expect(listed(recordsOf(lines)).rules).toEqual(['large-definitions'])
+  })
+
+  it('are tried again when more was read, if only little was left', () => {
+    const schemas = new ToolSchemas()
+    // Each of them takes a quarter of what is left.
+    for (let i = 0; i < 20; i++) schemas.problems(classes(25_000), () => {})
+    let skipped = 0
+    const apply = () => schemas.problems(ordinary(), () => skipped++)
+    expect(apply()).toEqual([])
+    expect(apply()).toEqual([])
+    expect(schemas.isApplicable(ordinary(), () => skipped++)).toBe(false)
+    schemas.read(20_000)
+    expect(apply()).toEqual(PROBLEM)
+    expect(skipped).toBe(1)
+  })
+
+  it('are at most in proportion to what was read, and leave some steps for others', () => {
+    const schemas = new ToolSchemas()
+    // 5 million steps each.
+    const wrong = { list: [...value.list.slice(0, 100), 1] }
+    const schema = {
+      properties: { list: { items: { type: 'object', anyOf: [...many, true] } } },
+    }
+    let done = 0
+    let skipped = 0
+    for (let i = 0; i < 1000; i++) {
+      schemas.read(100)
+      done += schemas.issues(schema, wrong, () => skipped++).length
+    }
+    expect(skipped).toBe(1)
+    expect(done).toBeGreaterThan(10)
+    expect(done).toBeLessThan(30)
+    expect(schemas.problems(ordinary(), () => skipped++)).toEqual(PROBLEM)
+    expect(skipped).toBe(1)
+  })
+
+  it('remember schemas of a few megabytes', () => {
+    const schemas = new ToolSchemas()
+    let skipped = 0
+    const slow = classes(25_000)
+    const apply = () => {
+      schemas.problems({ ...slow }, () => skipped++)
+      return skipped
+    }
+    expect(apply()).toBe(1)
+    expect(apply()).toBe(1)
+    for (let i = 0; i < 5; i++)
+      schemas.problems({ title: `${i}`, description: 'x'.repeat(1024 * 1024) }, () => skipped++)
+    expect(apply()).toBe(2)
+  })
+
+  it('report a reference to itself next to a pattern that is not supported', () => {
+    const schema = { $ref: '#', properties: { a: { pattern: '^(a+)+\\1$' } } }
+    const schemas = new ToolSchemas()
+    expect(schemas.problems(schema, () => {})).toEqual([
+      { rule: 'refused-schema', text: expect.stringContaining('refers to itself') as string },
+    ])
+    expect(schemas.isApplicable(schema, () => {})).toBe(false)
+  })
+
+  it('report what is wrong in a schema next to many patterns of other dialects', () => {
+    const patterns = Array.from({ length: 10 }, (_, index) => [`p${index}`, { pattern: '(' }])
+    const problem = { rule: 'invalid-schema', text: expect.stringMatching(/^.*type: /) as string }
+    for (const properties of [
+      [['a', { type: 'strin' }], ...patterns],
+      [...patterns, ['a', { type: 'strin' }]],
+    ])
+      expect(
+        new ToolSchemas().problems({ properties: Object.fromEntries(properties) }, () => {}),
+      ).toEqual([problem])
   })
 })
 

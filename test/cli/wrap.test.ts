@@ -244,14 +244,36 @@ it('has its options in docs/tap.md', () => {
     }
 })
 
-it('refuses a configuration that is read-only', async () => {
-  const path = write(join(project, '.mcp.json'), { mcpServers: { a: { command: 'x', args: [] } } })
-  const before = read(path)
-  chmodSync(path, 0o444)
-  const { code, stderr } = await run('wrap', 'a', '--host', 'claude-code')
-  expect(code).toBe(1)
-  expect(stderr).toContain(`${path}: it is read-only`)
-  expect(read(path)).toBe(before)
+describe('a configuration that is read-only', () => {
+  const config = { mcpServers: { b: { command: 'x', args: [] } } }
+
+  it.each([[[]], [['--dry-run']]])('is refused: %j', async (options) => {
+    const path = write(join(project, '.mcp.json'), config)
+    const before = read(path)
+    chmodSync(path, 0o444)
+    const { code, stdout, stderr } = await run('wrap', 'b', '--host', 'claude-code', ...options)
+    expect(code).toBe(1)
+    expect(stdout).toBe('')
+    expect(stderr).toContain(`${path}: it is read-only`)
+    expect(read(path)).toBe(before)
+  })
+
+  it('is refused before another file is changed, unless it need not be changed', async () => {
+    const other = write(join(home, '.claude.json'), {
+      mcpServers: {},
+      projects: { [project]: { mcpServers: { a: { command: 'x', args: [] } } } },
+    })
+    const path = write(join(project, '.mcp.json'), config)
+    const before = [other, path].map(read)
+    chmodSync(path, 0o444)
+    const both = await run('wrap', 'a', 'b', '--host', 'claude-code')
+    expect(both.code).toBe(1)
+    expect(both.stderr).toContain(`${path}: it is read-only`)
+    expect([other, path].map(read)).toEqual(before)
+    const { code, stdout } = await run('wrap', 'a', '--host', 'claude-code')
+    expect([code, stdout.split('\n')[0]]).toEqual([0, `a: wrapped in ${other}`])
+    expect(read(path)).toBe(before[1])
+  })
 })
 
 it('names both hosts that "claude" may mean, and each file once', async () => {

@@ -177,6 +177,73 @@ describe('the HTTP tap', () => {
     ])
   })
 
+  it('records what is forwarded of interim responses', async () => {
+    const { server, tap, client } = await connected()
+    client.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    const peer = await server.connection()
+    await peer.until(ends('\r\n\r\n'))
+    const hints = (...headers: string[]) =>
+      ['HTTP/1.1 103 Early Hints', ...headers, '', ''].join('\r\n')
+    const final = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}'
+    // Node takes exponential time for such a link.
+    const endless = `</a>${';a=b'.repeat(100)};"`
+    peer.write(
+      [
+        'HTTP/1.1 100 Continue\r\n\r\n',
+        'HTTP/1.1 102 Processing\r\nX: 1\r\n\r\n',
+        hints('Link: </a>; rel=preload', 'X: 1', 'link: </b?c=1,2>; rel="preload"', 'X: 2'),
+        hints('Link: </c>; rel=preload, </d>', 'Set-Cookie: a=1', 'Set-Cookie: b=2'),
+        hints(`Link: ${endless}`),
+        hints('Link: </e>; title="a, b"'),
+        hints('Link: '),
+        final,
+      ].join(''),
+    )
+    expect(await client.until(ends('{}'))).toBe(
+      [
+        'HTTP/1.1 100 Continue\r\n\r\n',
+        'HTTP/1.1 102 Processing\r\n\r\n',
+        hints('Link: </a>; rel=preload, </b?c=1,2>; rel="preload"', 'X: 1, 2'),
+        hints('Link: </c>; rel=preload, </d>', 'Set-Cookie: a=1'),
+        final,
+      ].join(''),
+    )
+    const removed = (name: string, from: string) => ({ name, from })
+    const first = '</a>; rel=preload'
+    const second = '</b?c=1,2>; rel="preload"'
+    const events = await tap.events('information')
+    expect(
+      events.map(({ status, isForwarded, changes }) => [status, isForwarded, changes]),
+    ).toEqual([
+      [100, true, undefined],
+      [102, true, [removed('X', '1')]],
+      [
+        103,
+        true,
+        [
+          { name: 'Link', from: first, to: `${first}, ${second}` },
+          { name: 'X', from: '1', to: '1, 2' },
+          removed('link', second),
+          removed('X', '2'),
+        ],
+      ],
+      [103, true, [removed('Set-Cookie', 'b=2')]],
+      [103, false, undefined],
+      [103, false, undefined],
+      [103, false, undefined],
+    ])
+  })
+
+  it('forwards no interim responses to a client of HTTP/1.0', async () => {
+    const { server, tap, client } = await connected()
+    client.write('POST / HTTP/1.0\r\nHost: localhost\r\nExpect: 100-continue\r\n\r\n')
+    const peer = await server.connection()
+    await peer.until(ends('\r\n\r\n'))
+    peer.write('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}')
+    expect(await client.until(ends('{}'))).toMatch(/^HTTP\/1\.1 200 /)
+    expect(await tap.events('information')).toMatchObject([{ status: 100, isForwarded: false }])
+  })
+
   it('sends heads on their own if the body is late', async () => {
     const { server, client } = await connected()
     client.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n')
