@@ -175,7 +175,7 @@ export class JournalFile {
     const named = fs.statSync(this.#path, { bigint: true, throwIfNoEntry: false })
     const isChanged = size !== undefined && own.size !== BigInt(size)
     // Not every file system has numbers that stay the same. In another file, what is appended here is missing.
-    const isOwn = named?.ino === own.ino
+    const isOwn = named?.ino === own.ino || (named?.size === own.size && own.nlink > 0n)
     if (isOwn && !isChanged) return
     // Another process may have taken it over, and replaced it.
     this.#lock.check()
