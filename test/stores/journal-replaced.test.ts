@@ -131,10 +131,10 @@ it('is not lost on a file system whose inode numbers change', async () => {
   const store = openStore()
   const { statSync: stat } = fs
   let more = 0n
-  vi.spyOn(fs, 'statSync').mockImplementation(((...given: Parameters<typeof stat>) => {
+  vi.spyOn(fs, 'statSync').mockImplementation((...given: Parameters<typeof stat>) => {
     const found = stat(...given)
     return found?.ino === undefined ? found : Object.assign(found, { ino: ++more })
-  }) as typeof stat)
+  })
   for (const name of ['a', 'b']) expect(await store.create(newTask(name))).toBe(true)
   expect(report).not.toHaveBeenCalled()
 })
