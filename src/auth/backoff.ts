@@ -8,7 +8,7 @@ export class Backoff {
   #cause: unknown
 
   async run<Result>(action: () => Promise<Result>): Promise<Result> {
-    const delay = this.#until - Date.now()
+    const delay = this.#until - performance.now()
     if (delay > 0)
       throw new Error(
         `The authorization server is not contacted for another ${Math.ceil(delay / 1000)} s, because the last request to it failed`,
@@ -21,7 +21,7 @@ export class Backoff {
       this.#failures = 0
       return result
     } catch (error) {
-      this.#until = Date.now() + Math.min(MAX_DELAY, FIRST_DELAY * 2 ** this.#failures++)
+      this.#until = performance.now() + Math.min(MAX_DELAY, FIRST_DELAY * 2 ** this.#failures++)
       this.#cause = error
       throw error
     }

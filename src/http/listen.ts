@@ -34,7 +34,7 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
   const close = (deadline = DRAIN_TIMEOUT) => {
     closing ??= (async () => {
       unlisten?.()
-      const end = Date.now() + deadline
+      const end = performance.now() + deadline
       // It listens until calls in progress are completed: a load balancer sees 503, and uses another process.
       node.beginClosing()
       await endpoint.close(deadline)
@@ -42,7 +42,7 @@ export async function listen(server: Server, options: ListenOptions = {}): Promi
       if (endpoint.isShared && deadline > 0)
         await new Promise((resolve) => setTimeout(resolve, Math.min(deadline, HANDOVER)))
       // The last responses need a moment to be sent.
-      await node.closed(Math.max(end - Date.now(), Math.min(deadline, FLUSH_TIMEOUT)))
+      await node.closed(Math.max(end - performance.now(), Math.min(deadline, FLUSH_TIMEOUT)))
     })()
     return closing
   }

@@ -17,6 +17,9 @@ import type { LogEntry } from './log-entry.js'
 import { truncate } from './truncate.js'
 import { TURN, goOnLater } from './turns.js'
 
+/** In a batch, whose other messages may be needed, each request gets a response. */
+const CLOSING = 'Service Unavailable: the server is shutting down. Try again later'
+
 export interface IncomingOptions {
   /** Handles a received request: returns its result, or a promise of it. An exception becomes an error response. */
   onRequest(call: IncomingRequest): unknown
@@ -80,8 +83,9 @@ export class IncomingCalls implements CallHost, ResponseMemory {
   }
 
   serve(request: Request, exchange: Exchange, inBatch: boolean): void {
-    if (this.#options.draining === true) return exchange.reply()
-    const refusal = this.#refusal(request)
+    const draining = this.#options.draining === true
+    if (draining && !inBatch) return exchange.reply()
+    const refusal = draining ? new RpcError(INTERNAL_ERROR, CLOSING) : this.#refusal(request)
     if (refusal !== undefined) {
       this.#options.refused?.(request, exchange, refusal)
       return exchange.reply(encodeError(request.id, refusal, 'null'), {

@@ -72,8 +72,9 @@ export function checkEnum(
   issues.add(mustBe(values, value))
 }
 
-export function keysOf(value: object, steps: Steps): string[] {
-  const names = Object.keys(value)
+/** The names of members, to look at each of them. */
+export function keysOf(value: object, steps: Steps): readonly string[] {
+  const names = steps.namesOf(value)
   steps.spend(4 * names.length)
   return names
 }
@@ -83,12 +84,13 @@ export type Named<Part> = readonly (readonly [name: string, part: Part])[]
 /** Up to this many members of a schema for each member of a value, looking for all of them is faster. */
 const FEW = 32
 
-/** Selects from the members of a schema, in their order, those that a value may have; undefined if they are few. */
-export function selector<Part>(members: Named<Part>): ((value: object) => Named<Part>) | undefined {
+/** Selects from the members of a schema, in their order, those that a value of some names may have; undefined if they are few. */
+export function selector<Part>(
+  members: Named<Part>,
+): ((names: readonly string[]) => Named<Part>) | undefined {
   if (members.length <= FEW) return undefined
   const positions = new Map(members.map(([name], position) => [name, position]))
-  return (value) => {
-    const names = Object.keys(value)
+  return (names) => {
     if (names.length * FEW > members.length) return members
     return names
       .flatMap((name) => positions.get(name) ?? [])

@@ -296,7 +296,7 @@ class Walk {
   ): void {
     const steps = this.#steps
     if ('minProperties' in schema || 'maxProperties' in schema)
-      checkBounds(schema, 'Properties', keysOf(value, steps).length, 'properties', issues)
+      checkBounds(schema, 'Properties', steps.namesOf(value).length, 'properties', issues)
     this.#members(schema, value, issues, evaluated)
     this.#dependencies(schema, value, issues, evaluated)
     const { unevaluatedProperties } = schema
@@ -337,7 +337,7 @@ class Walk {
         this.#part(part, value[name], name, issues)
       }
     }
-    for (const [name, part] of this.#index.propertiesOf(schema)(value)) {
+    for (const [name, part] of this.#index.propertiesOf(schema)(value, steps)) {
       steps.spend(2)
       if (issues.full) return
       if (Object.hasOwn(value, name)) check(name, part)

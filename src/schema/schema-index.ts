@@ -94,7 +94,7 @@ export class SchemaIndex {
   readonly #dynamicNames = new Map<string, string[]>()
   readonly #tooLong = new Set<JsonSchema>()
   readonly #targets = new Map<JsonSchema, AnySchema>()
-  readonly #properties = new Map<JsonSchema, (value: object) => Named<unknown>>()
+  readonly #properties = new Map<JsonSchema, (value: object, steps: Steps) => Named<unknown>>()
   readonly #dynamicTargets = new Map<JsonSchema, DynamicTarget>()
   readonly #shared = new Set<JsonSchema>()
 
@@ -179,12 +179,13 @@ export class SchemaIndex {
   }
 
   /** Selects the `properties` of a schema that a value may have. */
-  propertiesOf(schema: JsonSchema): (value: object) => Named<unknown> {
+  propertiesOf(schema: JsonSchema): (value: object, steps: Steps) => Named<unknown> {
     let found = this.#properties.get(schema)
     if (found === undefined) {
       const { properties } = schema
       const all = isObject(properties) ? Object.entries(properties) : []
-      found = selector(all) ?? (() => all)
+      const select = selector(all)
+      found = select === undefined ? () => all : (value, steps) => select(steps.namesOf(value))
       this.#properties.set(schema, found)
     }
     return found

@@ -145,7 +145,7 @@ function propertiesCheck(value: unknown, _: JsonSchema, remaining: Remaining): C
   const select = selector(checks)
   return (given, issues) => {
     if (!isObject(given)) return
-    for (const [name, check] of select === undefined ? checks : select(given))
+    for (const [name, check] of select === undefined ? checks : select(Object.keys(given)))
       if (Object.hasOwn(given, name)) checkPart(check, given[name], name, issues)
   }
 }

@@ -5,6 +5,8 @@ const PER_VALUE = 50
 const PER_CHARACTER = 16
 /** Maximum further steps: about two seconds. */
 const MAX_FURTHER = 10 * BASE
+/** From this many members on, V8 collects the names of an object each time anew. */
+const LARGE = 128
 
 /** The steps are exceeded, and the value cannot be validated. */
 export class StepLimitError extends Error {}
@@ -25,6 +27,8 @@ export class Steps {
   readonly #value: unknown
   #left = BASE
   #isExtended = false
+  /** The names of large objects, for which `Object.keys` takes long. */
+  #names: Map<object, readonly string[]> | undefined
 
   /** Begins the validation of a value, or of a schema. */
   constructor(value: unknown) {
@@ -34,6 +38,16 @@ export class Steps {
   spend(count: number): void {
     this.#left -= count
     if (this.#left < 0) this.#exhausted()
+  }
+
+  /** The names of the members of a value. */
+  namesOf(value: object): readonly string[] {
+    const known = this.#names?.get(value)
+    if (known !== undefined) return known
+    const names = Object.keys(value)
+    this.spend((names.length < LARGE ? 4 : 16) * names.length)
+    if (names.length >= LARGE) (this.#names ??= new Map()).set(value, names)
+    return names
   }
 
   #exhausted(): void {

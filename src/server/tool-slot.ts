@@ -66,7 +66,7 @@ export class ToolSlot {
 
   #startClock(): void {
     if (this.#left <= 0 || this.#timer !== undefined) return
-    this.#begun = Date.now()
+    this.#begun = performance.now()
     this.#timer = setTimeout(this.#expired, this.#left)
   }
 
@@ -74,7 +74,7 @@ export class ToolSlot {
     if (this.#timer === undefined) return
     clearTimeout(this.#timer)
     this.#timer = undefined
-    this.#left = Math.max(1, this.#left - (Date.now() - this.#begun))
+    this.#left = Math.max(1, this.#left - (performance.now() - this.#begun))
   }
 
   #leave(): void {

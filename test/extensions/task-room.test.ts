@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { TaskSlots } from '../../src/extensions/tasks/task-slots.js'
 import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
 import { type Call, type Tool, createServer, form, tool } from '../../src/index.js'
@@ -21,6 +21,7 @@ const ENDED = new Set<unknown>(['completed', 'failed', 'cancelled'])
 
 const clients: RawClient[] = []
 afterEach(async () => {
+  vi.restoreAllMocks()
   for (const client of clients.splice(0)) await client.close()
 })
 function clientOf(...given: ConstructorParameters<typeof RawClient>): RawClient {
@@ -225,6 +226,25 @@ it('fails tasks that are larger than a new limit: queued and interrupted ones', 
       status: 'failed',
       statusMessage: expect.stringContaining('limit of bytes'),
     })
+})
+
+it.each([0, 1])('a task takes one slot when it begins, after %d ms and queued', async (after) => {
+  const free: number[] = []
+  const { take } = TaskSlots.prototype
+  vi.spyOn(TaskSlots.prototype, 'take').mockImplementation(function (this: TaskSlots, run) {
+    Reflect.apply(take, this, [run])
+    free.push(this.free)
+  })
+  const { run, begun } = controlled()
+  const job: Tool = { name: 'job', input: { type: 'object' }, task: { mode: 'must', after }, run }
+  const queued: Tool = { name: 'queued', input: { type: 'object' }, task: 'must', run }
+  const client = clientOf(serverOf([job, queued], { concurrency: 1 }))
+  const ids = [await client.create('job'), await client.create('queued')]
+  for (const [index, id] of ids.entries()) {
+    ;(await begun(index)).resolve('done')
+    await ended(client, id)
+  }
+  expect(free).toEqual([0, 0])
 })
 
 describe('a handler that does not return', () => {

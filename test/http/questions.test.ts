@@ -110,7 +110,7 @@ describe('while the server closes, a question', () => {
     expect(errors).toEqual([])
   })
 
-  it('is answered in a batch, of answers only', async () => {
+  it('is answered in a batch, whose requests are refused', async () => {
     const { listening, url } = await start()
     const client = await InitializedSession.open(url, '2025-03-26', { sampling: {} })
     const stream = await client.stream('tools/call', { name: 'sample', arguments: {} })
@@ -118,9 +118,25 @@ describe('while the server closes, a question', () => {
     const closed = listening.close(60_000)
     const result = { role: 'assistant', content: { type: 'text', text: 'Hi' }, model: 'm' }
     const answer = JSON.stringify({ jsonrpc: '2.0', id, result })
-    expect((await client.post(`[${answer},${message('ping', undefined, 9)}]`)).status).toBe(503)
-    expect((await client.post(`[${answer}]`)).status).toBe(202)
+    expect((await client.post(`[${message('ping', undefined, 9)}]`)).status).toBe(503)
+    const { status, json } = await client.post(`[${answer},${message('ping', undefined, 9)}]`)
+    const refused = {
+      id: 9,
+      error: { message: expect.stringContaining('shutting down') as string },
+    }
+    expect([status, json]).toMatchObject([200, [refused]])
     expect(await stream.message()).toMatchObject(text('m'))
+    await closed
+  })
+
+  it('fails if the answer is invalid', async () => {
+    const { listening, url } = await start()
+    const client = await InitializedSession.open(url, NEWEST, ELICITATION)
+    const [stream, { id }] = await asked(client)
+    const closed = listening.close(60_000)
+    const answer = JSON.stringify({ jsonrpc: '2.0', id, error: 'no' })
+    expect((await client.post(answer)).status).not.toBe(503)
+    expect(await stream.message()).toMatchObject({ result: { isError: true } })
     await closed
   })
 

@@ -43,13 +43,14 @@ describe('httpHandler', () => {
     expect(text).toContain('passed a')
   })
 
+  const params = {
+    protocolVersion: '2025-06-18',
+    capabilities: {},
+    clientInfo: { name: 'x', version: '1' },
+  }
+
   it('serves sessions', async () => {
     const { send } = handler()
-    const params = {
-      protocolVersion: '2025-06-18',
-      capabilities: {},
-      clientInfo: { name: 'x', version: '1' },
-    }
     const opened = await send({ headers: POST, body: message('initialize', params, 1) })
     const headers = { ...POST, 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' }
     const noted = await send({ headers, body: message('notifications/initialized') })
@@ -62,6 +63,22 @@ describe('httpHandler', () => {
     const ended = await send({ method: 'DELETE', headers })
     expect([ended.status, await ended.text()]).toEqual([204, ''])
     expect((await send({ headers, body: message('ping', undefined, 2) })).status).toBe(404)
+  })
+
+  it('holds nothing for a client that disconnects after the response', async () => {
+    const { send, gate } = handler({ limits: { pendingBytes: 256 * 1024 } })
+    const opened = await send({ headers: POST, body: message('initialize', params, 1) })
+    const headers = { ...POST, 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' }
+    for (let id = 2; id < 50; id++) {
+      const called = { name: 'quiet', arguments: { gate: `${id}` } }
+      const body = message('tools/call', called, id)
+      const controller = new AbortController()
+      const asked = send({ headers, body }, undefined, controller.signal)
+      gate.open(`${id}`)
+      const result = { content: [{ text: `passed ${id}` }] }
+      expect(await (await asked).json()).toMatchObject({ id, result })
+      controller.abort()
+    }
   })
 
   it.each(['before', 'after'])(

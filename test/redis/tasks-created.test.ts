@@ -2,10 +2,11 @@ import { createClient } from 'redis'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type Tool, createServer, tool } from '../../src/index.js'
 import { type RedisOptions, redis } from '../../src/redis.js'
-import { digestOf } from '../../src/stores/redis/script.js'
-import { CONFIRM } from '../../src/stores/redis/task-scripts.js'
+import { type Script, digestOf } from '../../src/stores/redis/script.js'
+import { CONFIRM, RENEW } from '../../src/stores/redis/task-scripts.js'
 import { tasks } from '../../src/tasks.js'
 import { RawClient } from '../extensions/raw-client.js'
+import { newTask } from '../stores/task-store-contract.js'
 import { RedisServer, canStartRedis, commanding, newPrefix } from './redis-server.js'
 import { TcpProxy } from './tcp-proxy.js'
 
@@ -69,8 +70,9 @@ function intercepted(url: string, pass: (command: readonly string[], send: Send)
     },
   }
 }
-const isConfirmation = async (command: readonly string[]) =>
-  command[1] === CONFIRM.source || command[1] === (await digestOf(CONFIRM))
+const isScript = async (script: Script, command: readonly string[]) =>
+  command[1] === script.source || command[1] === (await digestOf(script))
+const isConfirmation = (command: readonly string[]) => isScript(CONFIRM, command)
 const cut = () => {
   throw new Error('Socket closed unexpectedly')
 }
@@ -187,5 +189,69 @@ describe.skipIf(!canStartRedis)('a task in Redis', () => {
     const front = start(client, newPrefix(), tools, true)
     expect(await front.error('tools/call', called('must'))).toMatchObject(notStored)
     expect(await front.call('may')).toMatchObject({ content: [{ text: 'attempt 1' }] })
+  })
+
+  const storeOf = (client: Client, prefix: string, lease = 60_000) => {
+    const stores = redis(client, { prefix, lease, timeout: 20_000 })
+    stops.push(() => stores.close())
+    return stores.tasks
+  }
+
+  it('does not run if its claim has ended before its confirmation is known', async () => {
+    const server = await startRedis()
+    const prefix = newPrefix()
+    const other = storeOf(createClient({ url: server.url }), prefix)
+    const EXPIRE = `for _, each in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+      redis.call('ZADD', KEYS[1], 1, each) end`
+    let isFirst = true
+    const client = intercepted(server.url, async (command, send) => {
+      if (!isFirst || !(await isConfirmation(command))) return send(command)
+      await send(command)
+      isFirst = false
+      await send(['EVAL', EXPIRE, '1', `{${prefix}}:tw`])
+      expect(await other.claim(10)).toMatchObject([{ name: 'a' }])
+      return cut()
+    })
+    const store = storeOf(client, prefix)
+    const created = store.create(newTask('a', { claimed: true }))
+    await expect(created).rejects.toMatchObject({ stored: 'unknown' })
+    expect(await other.holds?.('a')).toBe(true)
+  })
+
+  it('stays claimed while the reply to its confirmation is late', async () => {
+    const server = await startRedis()
+    const prefix = newPrefix()
+    let renewals = 0
+    const client = intercepted(server.url, async (command, send) => {
+      const reply = await send(command)
+      if (await isScript(RENEW, command)) renewals++
+      // A name that is unknown at two renewals is given back before the third one.
+      else if (command.includes('late') && (await isConfirmation(command)))
+        await until(() => expect(renewals).toBeGreaterThan(2))
+      return reply
+    })
+    const store = storeOf(client, prefix, 1000)
+    expect(await store.create(newTask('first', { claimed: true }))).toBe(true)
+    expect(await store.create(newTask('late', { claimed: true }))).toBe(true)
+    expect(await storeOf(createClient({ url: server.url }), prefix).claim(10)).toEqual([])
+    expect(await store.holds?.('late')).toBe(true)
+  })
+
+  it('may have run if it has expired before its confirmation is known', async () => {
+    const server = await startRedis()
+    const prefix = newPrefix()
+    let isFirst = true
+    const client = intercepted(server.url, async (command, send) => {
+      if (!(await isConfirmation(command))) return send(command)
+      if (isFirst) {
+        await send(command)
+        isFirst = false
+        return cut()
+      }
+      await until(async () => expect(await namesOf(server, prefix)).toEqual([]))
+      return send(command)
+    })
+    const created = storeOf(client, prefix).create(newTask('a', { expires: Date.now() + 200 }))
+    await expect(created).rejects.toMatchObject({ stored: 'unknown' })
   })
 })

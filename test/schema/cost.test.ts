@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { type JsonSchema, type Outcome, checker } from '../../src/schema/standard.js'
 import { Identities, checkNumber, checkUnique } from '../../src/schema/assertions.js'
 import { Scope } from '../../src/schema/dynamic-scope.js'
@@ -102,8 +102,22 @@ describe('a large schema and a large value', () => {
     expect(isValid({ items: { anyOf: [{ type: 'string' }, {}] } }, ones(3_000_000))).toBe(true)
   })
 
+  it('names of members are collected once', () => {
+    const collect = vi.spyOn(Object, 'keys')
+    const value = table(100_000, 1)
+    const properties = table(33, true)
+    const schemas = { properties: { properties }, minProperties: { minProperties: 1 } }
+    for (const [keyword, schema] of Object.entries(schemas)) {
+      collect.mockClear()
+      expect(isValid({ allOf: list(500, () => schema) }, value), keyword).toBe(true)
+      expect(collect.mock.calls.filter(([of]) => of === value).length, keyword).toBeLessThan(3)
+    }
+    collect.mockRestore()
+  })
+
   describe('count the steps of', () => {
     const items = list(300_000, (index) => index)
+    const members = table(120, 1)
     const heavy = '(?:ab?){0,2400}c'
     const anchors = list(90, (index) => `https://a.example/${index}`)
     const index = new SchemaIndex({
@@ -118,6 +132,7 @@ describe('a large schema and a large value', () => {
         (steps) => checkUnique(items, new Identities(steps), new Issues(), steps),
       ],
       multiples: [400_000, (steps) => checkNumber({ multipleOf: 3 }, 9, new Issues(), steps)],
+      'names of members': [50_000, (steps) => steps.namesOf(members)],
       'large patterns': [300_000, (steps) => matches(heavy, 'a', steps)],
       'dynamic scopes': [
         200,

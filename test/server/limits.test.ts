@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { connect, memory } from '../../src/client.js'
 import {
   type CacheHint,
@@ -12,6 +12,7 @@ import {
 import { revisions } from '../../src/protocol/revisions/index.js'
 import { answers, call, initialize } from '../drive.js'
 import { checkServer } from '../../src/server/context.js'
+import { ToolSlot } from '../../src/server/tool-slot.js'
 
 const ALL = revisions.map(({ id }) => id)
 const NEWEST = ALL.at(-1) ?? ''
@@ -124,6 +125,17 @@ describe.each(ALL)('a result that is too large, in %s', (revision) => {
     await using client = await connect(memory(server), { revision })
     expect((await client.callTool('failure')).isError).toBe(true)
     expect(text(await client.callTool('small'))).toBe('ok')
+  })
+
+  it('is kept when the clock of the machine is set', async () => {
+    await using client = await connect(memory(server), { revision })
+    const uri = linkOf(await client.callTool('text'))
+    vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 3_600_000)
+    try {
+      expect((await client.request('resources/read', { uri })).contents).toHaveLength(1)
+    } finally {
+      vi.restoreAllMocks()
+    }
   })
 
   it('is not found by an unknown overflow URI', async () => {
@@ -402,4 +414,23 @@ describe('mistakes with advice', () => {
       'connect: the target must have an "open" method, as those of stdio(…), http(…) and memory(…) do',
     )
   })
+})
+
+it('the timeout of a call does not follow the clock of the machine', async () => {
+  vi.useFakeTimers()
+  try {
+    const expired = vi.fn()
+    const slot = new ToolSlot(undefined)
+    slot.limit(1000, expired)
+    vi.advanceTimersByTime(400)
+    vi.setSystemTime(Date.now() + 3_600_000)
+    slot.pause()
+    await slot.resume(new AbortController().signal)
+    vi.advanceTimersByTime(599)
+    expect(expired).not.toHaveBeenCalled()
+    vi.advanceTimersByTime(1)
+    expect(expired).toHaveBeenCalledTimes(1)
+  } finally {
+    vi.useRealTimers()
+  }
 })

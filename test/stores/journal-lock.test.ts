@@ -174,7 +174,7 @@ describe('the lock of a process in another container', () => {
     expect(statSync(lock()).ino).toBe(ino)
   })
 
-  it.each(['a line', 'a new version'])(
+  it.each(['a line', 'an earlier line', 'a new version'])(
     'may be that of a process that was stopped while it wrote %s: that goes nowhere',
     async (what) => {
       const before = openStore()
@@ -188,9 +188,10 @@ describe('the lock of a process in another container', () => {
       const fd = fs.openSync(path(), 'r+')
       watching()
       const store = openStore()
+      if (what === 'an earlier line') fs.writeSync(fd, 'x'.repeat(500), size)
       expect(await store.create(newTask('b'))).toBe(true)
       if (what === 'a new version') expect(() => renameSync(aside, path())).toThrow('ENOENT')
-      else fs.writeSync(fd, 'x'.repeat(500), size)
+      if (what === 'a line') fs.writeSync(fd, 'x'.repeat(500), size)
       fs.closeSync(fd)
       await store.close()
       expect(openStore().size).toBe(2)

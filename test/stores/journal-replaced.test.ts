@@ -1,6 +1,7 @@
 import fs, {
   copyFileSync,
   existsSync,
+  linkSync,
   mkdtempSync,
   readFileSync,
   renameSync,
@@ -124,6 +125,26 @@ describe.each(Object.keys(faults))('a journal that is %s while it is used', (wha
     expect(compacting).toBe(1)
     expect(renamed).not.toHaveBeenCalled()
   })
+})
+
+it('is not lost on a file system whose inode numbers change', async () => {
+  const store = openStore()
+  const { statSync: stat } = fs
+  let more = 0n
+  vi.spyOn(fs, 'statSync').mockImplementation((...given: Parameters<typeof stat>) => {
+    const found = stat(...given)
+    return found?.ino === undefined ? found : Object.assign(found, { ino: ++more })
+  })
+  for (const name of ['a', 'b']) expect(await store.create(newTask(name))).toBe(true)
+  expect(report).not.toHaveBeenCalled()
+})
+
+it('is lost if another file of its size is in its place', async () => {
+  const store = openStore()
+  await store.create(newTask('a'))
+  linkSync(path(), join(folder, 'backup'))
+  faults['replaced']?.()
+  await expect(store.create(newTask('b'))).rejects.toThrow(lost('replaced'))
 })
 
 it('looks at the file twice for each write, however many changes it has', async () => {

@@ -34,7 +34,7 @@ interface CatalogObserver {
 export class SkillCatalog {
   readonly #folders: readonly string[]
   #snapshot: Snapshot
-  #checkedAt = Date.now()
+  #checkedAt = performance.now()
   /** Milliseconds that it took. */
   #checkTime = 0
   /** Whether a change was reported since the folders were looked at. */
@@ -86,7 +86,7 @@ export class SkillCatalog {
   /** The skills as they are now: looks again if something may have changed. */
   async current(): Promise<Snapshot> {
     const pause = this.#watch.complete ? RECHECK : PAUSE_FACTOR * this.#checkTime
-    if (this.#dirty || Date.now() - this.#checkedAt > pause) this.#refresh()
+    if (this.#dirty || performance.now() - this.#checkedAt > pause) this.#refresh()
     await this.#refreshing
     return this.#snapshot
   }
@@ -159,7 +159,7 @@ export class SkillCatalog {
   }
 
   async #scan(): Promise<void> {
-    const began = Date.now()
+    const began = performance.now()
     this.#dirty = false
     this.#watch.begin()
     const scan = new SkillScan(this.#folders, this.#knownFrontMatter(), (folder) => {
@@ -169,7 +169,7 @@ export class SkillCatalog {
     const before = this.#snapshot
     const now = scan.finish()
     this.#snapshot = now
-    this.#checkedAt = Date.now()
+    this.#checkedAt = performance.now()
     this.#checkTime = this.#checkedAt - began
     for (const key of this.#digests.keys()) if (!now.files.has(key)) this.#digests.delete(key)
     if (this.#observer === undefined) return this.#watch.close()

@@ -97,14 +97,14 @@ export class TaskCalls {
     }
     const owner = ownerOf(caller)
     const started = this.#options.workers && this.#runner.roomFor(owner) > 0
-    const creating = async () => {
+    const creating = async (release: () => void) => {
       const made = await create(asking.recorded, started)
       if (!started || typeof made === 'string' || call.signal.aborted) return made
       const task = environment(this.#runner.writerOf(made.name, attempt))
-      this.#runner.start(made, task, () => run(task))
+      this.#runner.start({ ...made, release }, task, () => run(task))
       return made
     }
-    const created = await (started ? this.#runner.reserve(owner, creating) : creating())
+    const created = await (started ? this.#runner.reserve(owner, creating) : creating(() => {}))
     if (typeof created === 'string') {
       if (started) this.#claims.claim()
       if (options.mode === 'may' && created !== 'unknown') return await run()
@@ -142,7 +142,7 @@ export class TaskCalls {
     if (first !== 'late') return unwrap(first)
     const mayStart = !this.#runner.stopped && !call.signal.aborted
     if (!mayStart || this.#runner.roomFor(environment.owner) <= 0) return unwrap(await outcome)
-    const handedOver = await this.#runner.reserve(environment.owner, async () => {
+    const handedOver = await this.#runner.reserve(environment.owner, async (release) => {
       let created: Created | undefined
       const handed = await environment.handOver(async (recorded) => {
         const made = await create(recorded, true)
@@ -151,7 +151,7 @@ export class TaskCalls {
         return this.#runner.writerOf(made.name, environment.attempt)
       })
       if (!handed || created === undefined) return undefined
-      this.#runner.start(created, environment, () => outcome.then(unwrap))
+      this.#runner.start({ ...created, release }, environment, () => outcome.then(unwrap))
       return created
     })
     if (handedOver === undefined) {

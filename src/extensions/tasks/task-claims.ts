@@ -10,7 +10,7 @@ import { definitionOf, retryDelayOf, taskOptionsOf } from './task-options.js'
 import { type TaskState, isTerminal, restore } from './task-record.js'
 import { StoreError, lossOf } from './task-records.js'
 import { TaskRun } from './task-run.js'
-import type { RunnerOptions, TaskRunner } from './task-runner.js'
+import type { ReservedTask, RunnerOptions, TaskRunner } from './task-runner.js'
 
 /** Milliseconds after which a store that has failed is asked again for tasks. */
 const AGAIN = 5000
@@ -80,7 +80,7 @@ export class TaskClaims {
   /** Not awaited: a task whose state cannot be stored at present must not hold up others. */
   #continue(task: ClaimedTask): void {
     const continuing = this.#runner
-      .reserve(task.owner, () => this.#start(task), task.entries)
+      .reserve(task.owner, (release) => this.#start({ ...task, release }), task.entries)
       .catch((error: unknown) => {
         if (lossOf(error) === undefined)
           this.#options.report({ level: 'error', message: 'A task could not be continued', error })
@@ -92,7 +92,7 @@ export class TaskClaims {
     this.#continuing.add(continuing)
   }
 
-  async #start(task: ClaimedTask): Promise<void> {
+  async #start(task: ClaimedTask & ReservedTask): Promise<void> {
     const { name } = task
     let problem: string | undefined
     try {
@@ -105,7 +105,7 @@ export class TaskClaims {
     if (problem !== undefined) await this.#runner.fail(name, problem)
   }
 
-  async #continueClaimed(task: ClaimedTask): Promise<string | undefined> {
+  async #continueClaimed(task: ClaimedTask & ReservedTask): Promise<string | undefined> {
     const opened = await this.#options.records.open(task)
     if (opened === undefined) return UNREADABLE
     const { state, entries } = opened
@@ -168,7 +168,7 @@ export class TaskClaims {
   }
 
   /** Runs the handler of a stored task from the top, with its steps and answers; returns why it cannot. */
-  async #runAgain(task: ClaimedTask, state: TaskState): Promise<string | undefined> {
+  async #runAgain(task: ClaimedTask & ReservedTask, state: TaskState): Promise<string | undefined> {
     const { server, report, maxTaskBytes } = this.#options
     const { name } = task
     const { origin, steps, answers } = restore(task.entries)

@@ -29,6 +29,8 @@ export type Outcome = { readonly result: CallToolResult } | { readonly thrown: u
 
 /** A task that is run: `entries` are what it was stored with. */
 export type StartedTask = Pick<ClaimedTask, 'name' | 'expires' | 'timeLeft' | 'entries'>
+/** `release` ends its reservation. */
+export type ReservedTask = StartedTask & { readonly release: () => void }
 
 type Ending = Pick<TaskState, 'status' | 'statusMessage' | 'result' | 'error'>
 
@@ -105,16 +107,16 @@ export class TaskRunner {
     return this.#slots.shares
   }
 
-  /** Creates something of some entries and starts it, and counts it as running meanwhile. */
+  /** Creates something of some entries and starts it, and counts it as running meanwhile, until `release` is called. */
   async reserve<Value>(
     owner: string,
-    create: () => Promise<Value>,
+    create: (release: () => void) => Promise<Value>,
     entries: readonly string[] = [],
   ): Promise<Value> {
     const bytes = entries.reduce((sum, entry) => sum + 2 * entry.length, 0)
     const release = this.#slots.reserve(owner, bytes)
     try {
-      return await create()
+      return await create(release)
     } finally {
       release()
     }
@@ -208,14 +210,15 @@ export class TaskRunner {
     }
   }
 
-  /** Runs the handler of a task until it ends or is parked. */
+  /** Runs the handler of a task until it ends or is parked: takes the place that was reserved for it. */
   start(
-    { name, expires, timeLeft = expires - Date.now(), entries }: StartedTask,
+    { name, expires, timeLeft = expires - Date.now(), entries, release }: ReservedTask,
     run: TaskRun,
     begin: () => CallToolResult | Promise<CallToolResult>,
   ): void {
     run.holds(entries)
     this.#runs.set(name, run)
+    release()
     this.#slots.take(run)
     run.onHeld = () => this.#slots.update(run)
     run.onDetached = () => {

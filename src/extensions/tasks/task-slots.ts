@@ -36,7 +36,7 @@ interface Share {
 /**
  * Counts the handlers that run, and what they hold. One whose task was cancelled, has expired, was parked or is run by another process is
  * detached: it frees its slot, even if it never returns. Detached handlers are limited by the bytes that they hold, and
- * those whose tasks were not parked also to the number of slots. One principal never has more than half of all that.
+ * those whose tasks were not parked also to the number of slots. One principal never has more than half of all that, but always one slot.
  */
 export class TaskSlots {
   readonly #count: number
@@ -88,7 +88,11 @@ export class TaskSlots {
   /** Keeps a slot for a run that will hold some bytes; returns a function that ends this. */
   reserve(owner: string, bytes: number): () => void {
     this.#add(owner, 1, bytes)
-    return () => this.#add(owner, -1, -bytes)
+    let isReserved = true
+    return () => {
+      if (isReserved) this.#add(owner, -1, -bytes)
+      isReserved = false
+    }
   }
 
   take(run: Run): void {

@@ -32,7 +32,11 @@ export class Overflow {
     description: 'Results that were too large to be sent whole. They are kept for ten minutes.',
     read: ({ id }, call) => {
       const kept = this.#results.get(id)
-      if (kept === undefined || kept.until < Date.now() || kept.owner !== call.client.principal?.id)
+      if (
+        kept === undefined ||
+        kept.until < performance.now() ||
+        kept.owner !== call.client.principal?.id
+      )
         return undefined
       return { text: kept.text, mimeType: kept.mimeType }
     },
@@ -75,14 +79,16 @@ export class Overflow {
       text,
       mimeType,
       owner: caller.principal?.id,
-      until: Date.now() + TTL,
+      until: performance.now() + TTL,
       bytes,
     })
     this.#bytes += bytes
     for (const [oldest, kept] of this.#results) {
       if (
         oldest === id ||
-        (this.#bytes <= MAX_BYTES && this.#results.size <= MAX_RESULTS && kept.until >= Date.now())
+        (this.#bytes <= MAX_BYTES &&
+          this.#results.size <= MAX_RESULTS &&
+          kept.until >= performance.now())
       )
         break
       this.#results.delete(oldest)

@@ -170,11 +170,13 @@ export class JournalFile {
   }
 
   /** Throws if the file has lost its name, or has another size than what was written: that would be gone after a restart. */
-  #checkFile(size = this.#torn ? undefined : this.#size): void {
+  #checkFile(size = this.#torn || this.#mustReplace ? undefined : this.#size): void {
     const own = fs.fstatSync(this.#fd, { bigint: true })
     const named = fs.statSync(this.#path, { bigint: true, throwIfNoEntry: false })
     const isChanged = size !== undefined && own.size !== BigInt(size)
-    if (named?.ino === own.ino && !isChanged) return
+    // Not every file system has numbers that stay the same. In another file, what is appended here is missing.
+    const isOwn = named?.ino === own.ino || (named?.size === own.size && own.nlink > 0n)
+    if (isOwn && !isChanged) return
     // Another process may have taken it over, and replaced it.
     this.#lock.check()
     const what = named === undefined ? 'deleted' : isChanged ? 'changed' : 'replaced'

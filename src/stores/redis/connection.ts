@@ -101,22 +101,24 @@ export class Connection {
   /** Waits until commands can be sent. They have their own time limit, which begins then. */
   async #connected(link: Link): Promise<void> {
     if (link.isReady) return
-    const left = link.opened + CONNECT_FACTOR * this.#timeout - performance.now()
+    const limit = CONNECT_FACTOR * this.#timeout
+    const left = Math.max(0, Math.round(link.opened + limit - performance.now()))
     try {
-      await this.#inTime(link, Math.max(0, Math.round(left)), () => link.ready)
+      await this.#inTime(link, limit, () => link.ready, left)
     } catch (error) {
       this.#drop(link)
       throw unavailable('Redis cannot be reached', error)
     }
   }
 
-  /** Gives up a connection on which something takes longer than `milliseconds`. */
+  /** Gives up a connection on which something takes longer than `milliseconds`, of which some are left. */
   async #inTime<Value>(
     link: Link,
     milliseconds: number,
     run: () => Promise<Value>,
+    left = milliseconds,
   ): Promise<Value> {
-    const deadline = new Deadline(milliseconds)
+    const deadline = new Deadline(left)
     try {
       const late = deadline.passed.then(() => {
         this.#drop(link)

@@ -1,3 +1,5 @@
+import type { ClaimedTask } from '../task-store.js'
+
 /* Replies of Redis. RESP2 has arrays where RESP3 may have maps, and clients may map either. */
 
 export function asText(reply: unknown): string | undefined {
@@ -26,4 +28,20 @@ export function asPairs(reply: unknown): Map<string, unknown> {
     for (const [name, value] of reply as unknown[][]) add(name, value)
   else for (let i = 0; i + 1 < reply.length; i += 2) add(reply[i], reply[i + 1])
   return pairs
+}
+
+/** A task in the reply of `CLAIM`. */
+export function claimedOf(reply: unknown): ClaimedTask {
+  const [name = '', owner = '', expires, version, state = ''] = asTexts(reply)
+  const entries = asTexts(asList(reply)[5]).map((entry) => entry ?? '')
+  return {
+    name,
+    owner,
+    expires: Number(expires),
+    timeLeft: Number(asList(reply)[6]),
+    runnable: true,
+    version: Number(version),
+    state,
+    entries,
+  }
 }

@@ -159,12 +159,17 @@ keep(EXPIRY, deadline)
 keep(USAGE, deadline)
 return 1`)
 
-/** name, time to live, worker or '', lease, writer → 1, also if it was confirmed before, or 0 */
+/** name, time to live, worker or '', lease, writer → 1, 0, or 2 if it was confirmed before and its claim has ended */
 export const CONFIRM = script(`
 local name, deadline, worker, lease, writer = ARGV[1], now + ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local task = redis.call('HMGET', TASK .. name, 'v', 'u', 'r', 'x')
+local task = redis.call('HMGET', TASK .. name, 'v', 'u', 'r', 'x', 'c')
 if not task[1] then return 0 end
-if not task[2] then return 1 end
+if not task[2] then
+  if worker == '' then return 1 end
+  if task[5] ~= worker then return 2 end
+  redis.call('ZADD', WORKERS, 'GT', now + lease, worker)
+  return 1
+end
 redis.call('HSET', TASK .. name, 'd', deadline)
 redis.call('HDEL', TASK .. name, 'u')
 redis.call('PEXPIREAT', TASK .. name, deadline)

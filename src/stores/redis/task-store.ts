@@ -9,7 +9,7 @@ import type {
 } from '../task-store.js'
 import { type Connection, RedisUnavailableError } from './connection.js'
 import type { Keys } from './keys.js'
-import { asList, asText, asTexts } from './replies.js'
+import { asList, asText, asTexts, claimedOf } from './replies.js'
 import { type Script, whole } from './script.js'
 import type { SettingsCheck } from './settings.js'
 import { TaskChanges } from './task-changes.js'
@@ -41,6 +41,8 @@ const FIRST = 50
 const SLOWEST = 1000
 /** Maximum names of tasks of which it is unknown whether they were created. Others expire. */
 const MAX_UNCONFIRMED = 10_000
+const NOT_CONFIRMED = 'Redis has lost the task, or it was not confirmed in time'
+const CLAIM_ENDED = 'The claim of the task has ended before its confirmation was known'
 
 interface Listener {
   readonly changed: (name: string) => void
@@ -65,6 +67,8 @@ export class RedisTaskStore implements TaskStore {
   readonly #held = new Set<string>()
   /** Names of tasks that may have been created, though Redis has not replied. Nobody knows their ids. */
   readonly #unconfirmed = new Set<string>()
+  /** Names of tasks that wait for the reply to their confirmation. */
+  readonly #confirming = new Set<string>()
   /** Names that were claimed when the lease was last renewed, but not known to be. */
   #unknown: ReadonlySet<string> = new Set()
   /** How many more times the lease is renewed because claims may be unknown. */
@@ -128,28 +132,41 @@ export class RedisTaskStore implements TaskStore {
       // If it is stored, it is never claimed.
       throw storing(error, false)
     }
-    const sent = performance.now()
-    await this.#confirm(name, [name, whole(ttl), worker, lease, this.#changes.writer])
-    if (worker !== '') this.#hold([name], sent)
-    return true
+    const parameters = [name, whole(ttl), worker, lease, this.#changes.writer]
+    this.#confirming.add(name)
+    try {
+      const sent = await this.#confirm(name, ttl, parameters)
+      if (worker === '') return true
+      this.#hold([name], sent)
+    } finally {
+      this.#confirming.delete(name)
+    }
+    if (await this.holds(name).catch(() => false)) return true
+    this.#addUnconfirmed(name)
+    throw storing(new Error(CLAIM_ENDED), 'unknown')
   }
 
-  /** Lets a task be claimed. If the reply is lost, finds out whether it can be. */
-  async #confirm(name: string, parameters: readonly string[]): Promise<void> {
-    const end = performance.now() + this.#lease
+  /** Lets a task be claimed; returns when that was sent. If the reply is lost, finds out whether it can be. */
+  async #confirm(name: string, ttl: number, parameters: readonly string[]): Promise<number> {
+    const begun = performance.now()
+    let end = begun + this.#lease
     let isUnknown = false
     for (let wait = FIRST; ; wait = Math.min(2 * wait, SLOWEST)) {
+      const sent = performance.now()
       let failure: unknown
       try {
-        if (Number(await this.#run(CONFIRM, parameters)) === 1) return
-        failure = new Error('Redis has lost the task, or it was not confirmed in time')
-        isUnknown = false
+        const reply = Number(await this.#run(CONFIRM, parameters))
+        if (reply === 1) return sent
+        failure = new Error(reply === 2 ? CLAIM_ENDED : NOT_CONFIRMED)
+        // One that was confirmed before is gone only after its time to live: then it may have run.
+        isUnknown = reply === 2 || (isUnknown && performance.now() >= begun + ttl)
+        end = begun
       } catch (error) {
         failure = error
         isUnknown ||= error instanceof RedisUnavailableError
       }
       if (!isUnknown) throw storing(failure, false)
-      if (performance.now() > end) {
+      if (performance.now() >= end) {
         this.#addUnconfirmed(name)
         throw storing(failure, 'unknown')
       }
@@ -353,7 +370,7 @@ export class RedisTaskStore implements TaskStore {
   async #undo(held: ReadonlySet<string>): Promise<void> {
     const created = [...this.#unconfirmed]
     const unknown = [...held].filter(
-      (name) => !this.#held.has(name) && !this.#unconfirmed.has(name),
+      (name) => ![this.#held, this.#unconfirmed, this.#confirming].some((each) => each.has(name)),
     )
     // The reply to a claim may still be in transit: a name is given back only if it was unknown at two renewals in a row.
     const claimed = unknown.filter((name) => this.#unknown.has(name))
@@ -369,21 +386,6 @@ export class RedisTaskStore implements TaskStore {
 
 function flag(value: boolean): string {
   return value ? '1' : '0'
-}
-
-function claimedOf(reply: unknown): ClaimedTask {
-  const [name = '', owner = '', expires, version, state = ''] = asTexts(reply)
-  const entries = asTexts(asList(reply)[5]).map((entry) => entry ?? '')
-  return {
-    name,
-    owner,
-    expires: Number(expires),
-    timeLeft: Number(asList(reply)[6]),
-    runnable: true,
-    version: Number(version),
-    state,
-    entries,
-  }
 }
 
 /** Says in the error of `create` what has become of the task. */

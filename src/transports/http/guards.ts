@@ -130,11 +130,12 @@ export function checkBody(
   return length !== undefined && Number(length) > maxBodyBytes ? tooLarge(maxBodyBytes) : undefined
 }
 
-/** Whether a message has only responses and cancellations: while the server shuts down, calls in progress need these. */
+/** Whether a message has a response, also an invalid one, or a cancellation: while the server shuts down, calls in progress need these. */
 export function concernsCalls(message: Message): boolean {
-  return messagesIn(message).every(
+  return messagesIn(message).some(
     (each) =>
       each.kind === 'response' ||
+      (each.kind === 'invalid' && each.noResponse && each.id !== undefined) ||
       (each.kind === 'notification' && each.method === 'notifications/cancelled'),
   )
 }

@@ -264,7 +264,8 @@ export class PostExchange implements Exchange, KeptAlive {
   }
 
   #onDisconnect(): void {
-    if (this.#stream !== undefined) return
+    // After the response, nothing would release what is charged here.
+    if (this.#stream !== undefined || this.#responded) return
     this.#disconnected = true
     this.#close()
     this.#detach()

@@ -145,11 +145,11 @@ export class PageServer {
     const gone = new AbortController()
     response.once('close', () => gone.abort())
     const signal = AbortSignal.any([this.#closed.signal, gone.signal])
-    const until = Date.now() + (this.#follow ? LONG_POLL_TIMEOUT : 0)
+    const until = performance.now() + (this.#follow ? LONG_POLL_TIMEOUT : 0)
     for (;;) {
       if (this.#follow) capture.refresh()
       const isNew = capture.id !== seen.id || capture.size !== seen.size
-      if (isNew || Date.now() >= until) break
+      if (isNew || performance.now() >= until) break
       await delay(POLL, undefined, { signal })
     }
     const { id, name, size } = capture
