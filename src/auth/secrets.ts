@@ -117,29 +117,32 @@ export class Secrets {
 
   #replaced(text: string): string {
     const searched = lowerCase(text)
+    // Where each occurs next: a search from every place would take quadratic time.
+    const places = Array.from(this.#values, (secret) => ({ secret, at: -1 }))
     let left = ''
     let from = 0
-    for (let found = this.#next(searched, 0); found !== undefined;) {
-      left += `${text.slice(from, found.start)}${MARK}`
-      from = found.end
-      found = this.#next(searched, from)
+    for (;;) {
+      let [start, end] = [Infinity, 0]
+      for (const place of places) {
+        const { secret } = place
+        if (place.at < from) place.at = indexOf(searched, secret.slice(0, HEAD), from)
+        const { at } = place
+        if (at > start || at === Infinity) continue
+        let length = Math.min(HEAD, secret.length)
+        while (length < secret.length && searched[at + length] === secret[length]) length++
+        end = at < start ? at + length : Math.max(end, at + length)
+        start = at
+      }
+      if (start === Infinity) return from === 0 ? text : left + text.slice(from)
+      left += `${text.slice(from, start)}${MARK}`
+      from = end
     }
-    return from === 0 ? text : left + text.slice(from)
   }
+}
 
-  /** The first place with a secret, or with the beginning of one. Several may begin alike: the longest counts. */
-  #next(text: string, from: number): { start: number; end: number } | undefined {
-    let [start, end] = [Infinity, 0]
-    for (const secret of this.#values) {
-      const at = text.indexOf(secret.slice(0, HEAD), from)
-      if (at === -1 || at > start) continue
-      let length = Math.min(HEAD, secret.length)
-      while (length < secret.length && text[at + length] === secret[length]) length++
-      end = at < start ? at + length : Math.max(end, at + length)
-      start = at
-    }
-    return start === Infinity ? undefined : { start, end }
-  }
+function indexOf(text: string, searched: string, from: number): number {
+  const at = text.indexOf(searched, from)
+  return at === -1 ? Infinity : at
 }
 
 /** The words of a header and the values of its parameters; with Basic, the password. */

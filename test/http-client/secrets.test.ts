@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { Secrets } from '../../src/auth/secrets.js'
 import { type ConnectOptions, connect, http } from '../../src/client.js'
 import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
@@ -59,6 +59,19 @@ describe('redaction', () => {
     const names = Array.from({ length: 65 }, (_, index) => `${1000 + index}-secret`)
     for (const name of names) secrets.hide(name)
     expect(names.filter((name) => secrets.redact(name) === name)).toEqual(['1000-secret'])
+  })
+
+  it('searches text once for each secret, however often it has another one', () => {
+    const secrets = new Secrets()
+    for (const name of ['sk-live-0123456789', 'q8Zr1Tn5Lw0PqXy2', 'Jd82kLmNo13ZaQwe'])
+      secrets.hide(name)
+    const searches = vi.spyOn(String.prototype, 'indexOf')
+    onTestFinished(() => searches.mockRestore())
+    const shown = secrets.redact('sk-live-0123 '.repeat(1000))
+    const { length } = searches.mock.calls
+    expect(shown).toBe('[token] '.repeat(1000))
+    // One for each hit, and one for each secret that is not there.
+    expect(length).toBeLessThan(1010)
   })
 
   it.each([
