@@ -9,7 +9,7 @@ interface OutgoingHttpRequest {
   readonly body?: string
   readonly signal: AbortSignal
   /** Whether nobody waits for the request: it must not lead to a question to the user. */
-  readonly background?: boolean
+  readonly background: boolean
   /** The addresses of the host that may be connected to (default: all that it has). */
   readonly addresses?: readonly string[]
   /** Called when the server may have received something of the request; a failure before that means it was not sent. */

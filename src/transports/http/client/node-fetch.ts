@@ -32,6 +32,7 @@ export function nodeFetch(
       url,
       headers: Object.fromEntries(new Headers(init.headers)),
       signal: init.signal ?? new AbortController().signal,
+      background: false,
       ...(addresses === undefined ? {} : { addresses }),
       // OAuth sends forms and JSON.
       ...(body instanceof URLSearchParams || typeof body === 'string'
