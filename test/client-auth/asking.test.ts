@@ -13,7 +13,7 @@ import {
   scripted,
   stream,
 } from '../http-client/scripted.js'
-import { SERVER, World } from './world.js'
+import { ISSUER, SERVER, World, json } from './world.js'
 import { resolveOnly } from './names.js'
 
 /* How often, and for which requests, a server may make the client ask its user to log in. */
@@ -76,6 +76,19 @@ describe('a server that requires new scopes each time', () => {
       'AUTHORIZATION_FAILED',
     ])
     expect(world.authorizations).toHaveLength(5)
+  })
+
+  it('gets another one if earlier ones failed before the user was asked', async () => {
+    const world = new World()
+    let status = 503
+    world.routes.set(`POST ${ISSUER}/register`, () => json({ client_id: 'registered' }, status))
+    const authorizer = world.authorizer()
+    for (let count = 0; count < 6; count++)
+      await expect(world.request(authorizer)).rejects.toThrow('registration')
+    expect(world.authorizations).toEqual([])
+    status = 201
+    expect(await world.request(authorizer)).toBe(200)
+    expect(world.authorizations).toHaveLength(1)
   })
 })
 
