@@ -11,6 +11,8 @@ const HEAD = 12
 const MAX_SECRETS = 64
 /** How often text may be encoded. */
 const MAX_ENCODINGS = 3
+/** Properties of errors with JSON values of a server, and with texts about them. */
+const VALUES: ReadonlySet<string> = new Set(['data', 'issues'])
 /** Errors have causes. */
 const MAX_CAUSES = 5
 
@@ -99,7 +101,7 @@ export class Secrets {
       for (const name of Object.getOwnPropertyNames(found)) {
         try {
           const before = found[name]
-          if (typeof before !== 'string' && name !== 'data') continue
+          if (typeof before !== 'string' && !VALUES.has(name)) continue
           const after = this.redactValue(before)
           if (after !== before) found[name] = after
         } catch {

@@ -20,7 +20,7 @@ import { jsonOf, printFacts, printItems, printProbe } from './check-output.js'
 import { isCapture, liveTarget } from './check-target.js'
 import { type Command, HELP } from './command.js'
 import { type Arguments, CommandError, UsageError, bytesOf, valuesOfRepeated } from './options.js'
-import { print, printJson, printRaw, warn } from './print.js'
+import { print, printJson, printRaw, redacted, warn } from './print.js'
 import { abortOnSignal } from './signals.js'
 import { TARGET_OPTIONS, timeoutOf } from './target.js'
 
@@ -211,7 +211,10 @@ function update(
   incomplete: readonly Kind[],
 ): void {
   if (values.has('update-baseline'))
-    writeCheckFile(values.get('baseline') ?? DEFAULT_FILES.baseline, baselineText(items.list))
+    writeCheckFile(
+      values.get('baseline') ?? DEFAULT_FILES.baseline,
+      baselineText(items.list, redacted),
+    )
   if (!values.has('update-lock')) return
   writeCheckFile(values.get('lock') ?? DEFAULT_FILES.lock, lockText(definitions))
   const partial = incomplete.filter((kind) => definitions?.listing(kind) !== undefined)
@@ -303,7 +306,7 @@ async function printReport(checked: Checked, format: string, failOn: Severity): 
         items: items.list.filter(({ probe }) => probe === name),
       }),
     )
-    return printRaw(junitText(label, cases, failOn))
+    return printRaw(junitText(label, cases, failOn, redacted))
   }
   printItems(items.list, capture?.startedAt)
   printFacts(checked)

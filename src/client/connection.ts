@@ -71,7 +71,7 @@ export class Connection implements SessionObserver {
 
   constructor(options: ConnectionOptions) {
     this.#options = options
-    const report = (entry: LogEntry) => callHook(() => options.report(entry), ignore)
+    const { report } = this
     this.listeners = new Listeners(report)
     this.cache = new ResultCache(options.cache)
     this.#backoff = new Backoff(options.reconnect)
@@ -82,6 +82,18 @@ export class Connection implements SessionObserver {
       report,
     })
   }
+
+  /** Removes what authorizes the requests from an error that a result of the server has led to. */
+  redactError(error: unknown): void {
+    this.#opened?.session.secrets?.redactError(error)
+  }
+
+  /** Reports without what authorizes the requests. */
+  readonly report = (entry: LogEntry): void =>
+    callHook(
+      () => this.#options.report(this.#opened?.session.secrets?.redactEntry(entry) ?? entry),
+      ignore,
+    )
 
   async connect(signal: AbortSignal | undefined): Promise<void> {
     this.#adopt(await this.#options.open(this, signal))
@@ -111,7 +123,7 @@ export class Connection implements SessionObserver {
       if (METHODS.get(method)?.session !== undefined) this.#state.requested(method, params)
       return result
     } catch (error) {
-      opened.session.redactError(error)
+      opened.session.secrets?.redactError(error)
       if (!opened.verified && isRefusal(error)) {
         const { session } = await untilDeadline(
           this.#verify(opened),
@@ -324,15 +336,11 @@ export class Connection implements SessionObserver {
     for (const { method, params } of this.#state.requests()) {
       if (!details.revision.methods.clientRequests.includes(method)) continue
       session.request(method, params).catch((error: unknown) =>
-        callHook(
-          () =>
-            this.#options.report({
-              level: 'warning',
-              message: `${method} failed on the new connection`,
-              error,
-            }),
-          ignore,
-        ),
+        this.report({
+          level: 'warning',
+          message: `${method} failed on the new connection`,
+          error,
+        }),
       )
     }
   }

@@ -100,13 +100,12 @@ export class ClientSession {
   /** Over HTTP, the arguments that are repeated in headers. */
   readonly #toolHeaders: ToolHeaders | undefined
   readonly telemetry: SessionTelemetry | undefined
-  /** Removes what authorizes the requests. */
-  readonly redactError: (error: unknown) => void
+  readonly secrets: TargetChannel['secrets']
 
   constructor(channel: TargetChannel, options: ClientSessionOptions) {
     const { secrets } = channel
     const report = (entry: LogEntry) => options.report(secrets?.redactEntry(entry) ?? entry)
-    this.redactError = (error) => secrets?.redactError(error)
+    this.secrets = secrets
     this.#options = options
     this.ordered = channel.http !== true
     this.#renewal = new SessionRenewal(() => this.#renew(channel))

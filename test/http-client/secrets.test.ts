@@ -260,6 +260,41 @@ describe('a server that repeats the token and a header in', () => {
     expectHidden(reports)
   })
 
+  it('structured content that does not fit, an output schema and a cursor', async () => {
+    const inputSchema = { type: 'object' }
+    const tools = [
+      { name: 'a', inputSchema, outputSchema: { type: 'object', additionalProperties: false } },
+      { name: 'b', inputSchema, outputSchema: { type: 'object', [`$ref`]: `https://${OTHER}` } },
+    ]
+    const received = { content: [], structuredContent: { [OTHER]: said } }
+    const { opened, reports } = await connected(
+      opening(({ message: { id, method } }, response) => {
+        if (method === 'tools/list') return json(response, 200, result(id, { tools }))
+        if (method === 'tools/call') return json(response, 200, result(id, received))
+        json(response, 200, result(id, { prompts: [], nextCursor: said }))
+      }),
+      { validateResults: true },
+    )
+    const client = await opened
+    const thrown = (error: unknown) => error
+    const unfit = await client.callTool('a').catch(thrown)
+    expect(unfit).toMatchObject({
+      message: expect.stringContaining('[token]') as string,
+      issues: [{ path: '[token]' }],
+      result: received,
+    })
+    const output = { type: 'object', additionalProperties: false } as const
+    const other = await client.callTool('c', {}, { output }).catch(thrown)
+    expect(await client.callTool('b')).toEqual(received)
+    const endless = await client.prompts().next().catch(thrown)
+    await client.close()
+    expect(reports).toMatchObject([{ message: expect.stringContaining('[token]') as string }])
+    expect(endless).toBeInstanceOf(Error)
+    // The result is what the server sent.
+    for (const error of [unfit, other]) Reflect.deleteProperty(error as object, 'result')
+    expectHidden(unfit, other, endless, reports)
+  })
+
   it('a result: that is data, and stays as it is', async () => {
     const { opened } = await connected(
       opening(({ message }, response) =>
