@@ -91,10 +91,51 @@ describe('redaction', () => {
   it.each([
     ['x-team', 'engineering'],
     ['user-agent', 'my client that is used by many'],
+    ['user-agent', 'something/1.0.0-abcdefgh1'],
+    ['origin', 'http://127.0.0.1:3000'],
+    ['referer', 'https://www.example.com/a1b2c3d4e5'],
+    ['x-callback', 'https://www.example.com/a1b2c3d4e5'],
+    ['x-callback', '/hooks/a1b2c3d4e5f6a7b8'],
+    ['traceparent', '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'],
+    ['x-session-mode', 'production'],
+    ['x-auth-type', 'password'],
+    ['x-region', 'us-east-1-production'],
+    ['x-tenant', 'organization-engineering'],
+    ['cookie', 'theme=darkmode; consent=accepted'],
   ])('takes %s: %s for no secret', (name, value) => {
     const secrets = new Secrets()
     secrets.add({ [name]: value })
     expect(secrets.redact(value)).toBe(value)
+  })
+
+  it.each([
+    ['Basic', btoa('administrator:my password'), 'administrator: wrong [token]', 'my password'],
+    ['Basic', btoa('administrator:short'), '[token], administrator', 'administrator:short'],
+    ['Negotiate', 'YIIabcdefgh', 'Negotiate [token]', 'YIIabcdefgh'],
+    ['Mybearer', 'abcdefghijkl', 'Mybearer [token]', 'abcdefghijkl'],
+    ['Digest', 'username="somebody", nonce="0a1b2c3d4e"', 'somebody [token]', '0a1b2c3d4e'],
+    ['Token', 'token="secret-words"', 'Token [token]', 'secret-words'],
+    ['AWS4-HMAC-SHA256', 'SignedHeaders=host;x-amz-date', 'AWS4-HMAC-SHA256 x-amz-date', '-'],
+  ])('hides of %s %s neither the scheme nor the user', (scheme, credentials, expected, secret) => {
+    const secrets = new Secrets()
+    secrets.add({ authorization: `${scheme} ${credentials}` })
+    const text = expected.replace('[token]', secret)
+    expect(secrets.redact(text)).toBe(expected)
+  })
+
+  it('never forgets those of the configuration', () => {
+    const cookies = Array.from({ length: 70 }, (_, index) => `name${index}=value-of-${index}`)
+    const secrets = new Secrets({ 'x-api-key': OTHER, cookie: cookies.join('; ') })
+    secrets.keep(TOKEN)
+    for (let count = 0; count < 100; count++)
+      secrets.add({
+        authorization: `DPoP token-${count}-0123456789`,
+        dpop: `proof-${count}-01234567`,
+      })
+    expect(secrets.redact(`${OTHER} ${TOKEN} value-of-0 value-of-69`)).toBe(
+      '[token] [token] [token] [token]',
+    )
+    expect(secrets.redact('proof-0-01234567 proof-99-01234567')).toBe('proof-0-01234567 [token]')
   })
 
   it('finds them in the names and values of JSON, however deep', () => {
