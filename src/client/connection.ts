@@ -62,6 +62,9 @@ export class Connection implements SessionObserver {
   /** The session of a prior that was wrong. */
   #former: ClientSession | undefined
   #logLevel: LogLevel | undefined
+  /** Calls that wait for the next session. */
+  #waiting = 0
+  #isReconnecting = false
   /** Why there is no connection any more. */
   #ended: ChannelClosedError | undefined
   readonly #closing = new AbortController()
@@ -180,6 +183,10 @@ export class Connection implements SessionObserver {
     return { ...options, deadline: options.deadline ?? deadlineOf(options, busy) }
   }
 
+  isUnattended(): boolean {
+    return this.#isReconnecting && this.#waiting === 0
+  }
+
   readonly connectionOf = (id: string): ExtensionConnection => {
     const made = this.#connections.get(id) ?? this.#connectionFor(id)
     this.#connections.set(id, made)
@@ -248,11 +255,17 @@ export class Connection implements SessionObserver {
     if (current !== undefined) return current
     if (this.#next === undefined)
       throw this.#ended ?? new ChannelClosedError('The connection is closed')
-    return await untilDeadline(
-      this.#next,
-      this.#limited(options),
-      (when) => new ChannelClosedError(`The connection is lost, and there was no new one ${when}`),
-    )
+    this.#waiting++
+    try {
+      return await untilDeadline(
+        this.#next,
+        this.#limited(options),
+        (when) =>
+          new ChannelClosedError(`The connection is lost, and there was no new one ${when}`),
+      )
+    } finally {
+      this.#waiting--
+    }
   }
 
   /** Asks for log messages, in the way of the revision, also after a reconnect. */
@@ -364,12 +377,15 @@ export class Connection implements SessionObserver {
       this.listeners.emit('reconnecting', { attempt, delay, error })
       try {
         await wait(delay, signal)
+        this.#isReconnecting = true
         const opened = await this.#replace(await this.#options.open(this, signal))
         this.listeners.emit('reconnected', { attempts: attempt })
         return opened
       } catch (failed) {
         if (signal.aborted) throw this.#ended ?? failed
         error = abortError(failed)
+      } finally {
+        this.#isReconnecting = false
       }
     }
     const gaveUp = new ChannelClosedError(`The connection is lost: ${error.message}`, {

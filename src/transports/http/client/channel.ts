@@ -63,6 +63,8 @@ export class HttpClientChannel implements Channel {
   readonly http = true
   /** Called when the server has ended the session and no request was refused because of it. */
   onExpired: (() => void) | undefined
+  /** Whether no call waits for the handshake. */
+  isUnattended: (() => boolean) | undefined
   readonly #options: HttpClientChannelOptions
   readonly secrets: Secrets
   readonly #pending = new Map<Id, PendingRequest>()
@@ -196,7 +198,7 @@ export class HttpClientChannel implements Channel {
         requestHeaders(request, this.#version, this.#options.nameParam),
         frame,
         controller.signal,
-        request.method === LISTEN && this.#hasListened,
+        request.method === LISTEN ? this.#hasListened : isBackground(request, this.isUnattended),
         () => (pending.sent = true),
       )
       if (request.method === LISTEN && response.status === 200) this.#hasListened = true
@@ -255,7 +257,8 @@ export class HttpClientChannel implements Channel {
     const session = this.#session
     try {
       const headers = requestHeaders(message, this.#version, this.#options.nameParam)
-      const response = await this.#exchange('POST', headers, frame, signal, isBackground(message))
+      const background = isBackground(message, this.isUnattended)
+      const response = await this.#exchange('POST', headers, frame, signal, background)
       response.cancel()
       if (response.status >= 300) this.#refusedOther(response.status, message, session)
     } catch (error) {

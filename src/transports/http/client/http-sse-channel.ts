@@ -43,6 +43,8 @@ const MAX_ENDPOINT = 8192
  */
 export class HttpSseChannel implements Channel {
   readonly http = true
+  /** Whether no call waits for the handshake. */
+  isUnattended: (() => boolean) | undefined
   readonly #options: HttpSseOptions
   readonly secrets: Secrets
   readonly #stream = new AbortController()
@@ -128,7 +130,7 @@ export class HttpSseChannel implements Channel {
         url,
         headers: { ...headers, accept: EVENT_STREAM },
         signal,
-        background: false,
+        background: this.isUnattended?.() === true,
       })
       await checkStream(response)
       let first = true
@@ -163,7 +165,8 @@ export class HttpSseChannel implements Channel {
     const pending = new PendingRequest(request)
     this.#pending.set(request.id, pending)
     try {
-      await this.#post(frame, pending.controller.signal, false, () => (pending.sent = true))
+      const background = isBackground(request, this.isUnattended)
+      await this.#post(frame, pending.controller.signal, background, () => (pending.sent = true))
     } catch (error) {
       // The response may have been received already, on the stream.
       if (!this.#pending.delete(request.id) || this.#closed) return
@@ -175,7 +178,7 @@ export class HttpSseChannel implements Channel {
 
   async #sendOther({ frame, message }: Post, signal: AbortSignal): Promise<void> {
     try {
-      await this.#post(frame, signal, isBackground(message))
+      await this.#post(frame, signal, isBackground(message, this.isUnattended))
     } catch (error) {
       if (!this.#closed)
         this.#report({ level: 'warning', message: 'A message could not be sent', error })

@@ -7,12 +7,24 @@ export function isNotification(
   return message?.kind === 'notification' && message.method === method
 }
 
+const HANDSHAKE: ReadonlySet<string> = new Set([
+  'server/discover',
+  'initialize',
+  'notifications/initialized',
+])
+
 /**
- * Whether nobody waits for a message that gets no response. Calls wait for `notifications/initialized`, and the server
+ * Whether nobody waits for what is sent: for a notification, or for a handshake that is `isUnattended`. The server waits
  * for the response to its request.
  */
-export function isBackground(message: SentMessage | undefined): boolean {
-  return message?.kind !== 'response' && !isNotification(message, 'notifications/initialized')
+export function isBackground(
+  message: SentMessage | undefined,
+  isUnattended: (() => boolean) | undefined,
+): boolean {
+  if (message === undefined) return true
+  if (message.kind === 'response') return false
+  if (HANDSHAKE.has(message.method)) return isUnattended?.() === true
+  return message.kind === 'notification'
 }
 
 /** Also one that is not valid: the request is rejected for it. */
