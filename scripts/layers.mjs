@@ -52,6 +52,7 @@ export const MAY_IMPORT = {
     'protocol/meta.ts',
     'protocol/methods.ts',
     'runtime.ts',
+    'version.ts',
     'stores',
     'auth',
   ],

@@ -1,4 +1,5 @@
 import type { ReadableStream } from 'node:stream/web'
+import { VERSION } from '../../../version.js'
 import { nodeRequest } from './node-request.js'
 
 /** A `fetch` that connects to some addresses of the host only, if they are given. */
@@ -30,7 +31,11 @@ export function nodeFetch(
     const response = await send({
       method: init.method === 'POST' ? 'POST' : 'GET',
       url,
-      headers: Object.fromEntries(new Headers(init.headers)),
+      // Firewalls refuse requests without one.
+      headers: {
+        'user-agent': `ccmcp/${VERSION}`,
+        ...Object.fromEntries(new Headers(init.headers)),
+      },
       signal: init.signal ?? new AbortController().signal,
       background: false,
       ...(addresses === undefined ? {} : { addresses }),
