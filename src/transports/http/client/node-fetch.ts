@@ -6,7 +6,7 @@ import { nodeRequest } from './node-request.js'
 export type AddressedFetch = (
   input: string | URL | Request,
   init?: RequestInit,
-  addresses?: readonly string[],
+  addresses?: readonly string[] | Error,
 ) => Promise<Response>
 
 /** The headers of a response that OAuth uses. */
