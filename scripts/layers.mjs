@@ -38,6 +38,7 @@ export const MAY_IMPORT = {
     'runtime.ts',
     // For OAuth:
     'auth/loopback.ts',
+    'auth/header-secrets.ts',
     'auth/secrets.ts',
     'transports/http/client/authorizer.ts',
     'transports/http/client/node-fetch.ts',
@@ -51,6 +52,7 @@ export const MAY_IMPORT = {
     'protocol/meta.ts',
     'protocol/methods.ts',
     'runtime.ts',
+    'version.ts',
     'stores',
     'auth',
   ],

@@ -66,14 +66,14 @@ export function corsHint(error: Error): string {
     : ''
 }
 
-/** The addresses of a host name; none if it has none, or if the runtime cannot tell. */
-export async function addressesOf(host: string): Promise<string[]> {
+/** The addresses of a host name, or why there are none; no addresses if the runtime cannot tell. */
+export async function addressesOf(host: string): Promise<string[] | Error> {
   const dns = globalThis.process?.getBuiltinModule?.('node:dns/promises')
   try {
     const found = await dns?.lookup(host.replace(/^\[|\]$/g, ''), { all: true })
     return (found ?? []).map(({ address }) => address)
-  } catch {
-    return []
+  } catch (error) {
+    return error instanceof Error ? error : []
   }
 }
 

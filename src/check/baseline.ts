@@ -3,11 +3,18 @@ import type { Item } from './report.js'
 
 const BASELINE_VERSION = 1
 
-/** The text of a baseline: the findings that are known. */
-export function baselineText(items: readonly Item[]): string {
+/** The text of a baseline: the findings that are known. `shown` removes from their texts what must not be shown. */
+export function baselineText(
+  items: readonly Item[],
+  shown: (text: string) => string = (text) => text,
+): string {
   const known = new Map(items.map((item) => [item.fingerprint, item]))
   const findings = [...known.values()]
-    .map(({ fingerprint, finding: { rule, detail } }) => ({ fingerprint, rule, detail }))
+    .map(({ fingerprint, finding: { rule, detail } }) => ({
+      fingerprint,
+      rule,
+      detail: shown(detail),
+    }))
     .toSorted((one, other) => (one.fingerprint < other.fingerprint ? -1 : 1))
   return `${JSON.stringify({ version: BASELINE_VERSION, findings }, null, 2)}\n`
 }

@@ -90,6 +90,7 @@ export class HttpConnection extends Connection {
       },
       body: text,
       signal,
+      background: false,
     })
     const exchange = this.#capture?.exchangeOf(signal)
     if (exchange !== undefined) this.recording.place('in', start, { exchange, offset: 0 })
@@ -110,7 +111,7 @@ export class HttpConnection extends Connection {
     if (session !== undefined) {
       const signal = AbortSignal.timeout(this.timeout)
       const headers = { ...this.#headers, 'mcp-session-id': session }
-      await this.#send({ method: 'DELETE', url: this.url, headers, signal })
+      await this.#send({ method: 'DELETE', url: this.url, headers, signal, background: true })
         .then((response) => response.cancel())
         .catch(() => {}) // a server need not allow it
     }

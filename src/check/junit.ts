@@ -1,3 +1,4 @@
+import { escaped } from '../capture/escaped.js'
 import { RULES, SEVERITIES, type Severity } from '../capture/rules.js'
 import type { Item } from './report.js'
 
@@ -8,8 +9,17 @@ export interface JunitCase {
   items: readonly Item[]
 }
 
-/** A report in the XML of JUnit. A test fails if it has a finding of the severity `failOn` or higher. */
-export function junitText(label: string, cases: readonly JunitCase[], failOn: Severity): string {
+/**
+ * A report in the XML of JUnit. A test fails if it has a finding of the severity `failOn` or higher. `shown` removes from
+ * each text what must not be shown.
+ */
+export function junitText(
+  label: string,
+  cases: readonly JunitCase[],
+  failOn: Severity,
+  shown: (text: string) => string = (text) => text,
+): string {
+  const xml = (text: string) => encoded(shown(text))
   const isFailing = ({ finding }: Item) =>
     SEVERITIES.indexOf(finding.severity) >= SEVERITIES.indexOf(failOn)
   const failures = cases.filter(({ items }) => items.some(isFailing)).length
@@ -68,13 +78,11 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '\t': '&#9;',
 }
 
-/** Text for XML 1.0. Characters that it cannot have become U+FFFD. */
-function xml(text: string): string {
-  return (
-    text
-      .toWellFormed()
-      // oxlint-disable-next-line no-control-regex -- XML does not allow these
-      .replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\ufffe\uffff]/g, '\ufffd')
-      .replaceAll(/[&<>"'\n\t]/g, (character) => ENTITIES[character] ?? '')
-  )
+/** Text for XML 1.0. Characters that it cannot have become U+FFFD, those that change how text is shown JSON escapes. */
+function encoded(text: string): string {
+  const allowed = text
+    .toWellFormed()
+    // oxlint-disable-next-line no-control-regex -- XML does not allow these
+    .replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\ufffe\uffff]/g, '\ufffd')
+  return escaped(allowed).replaceAll(/[&<>"'\n\t]/g, (character) => ENTITIES[character] ?? '')
 }

@@ -95,6 +95,7 @@ export class SseConnection extends Connection {
       url,
       headers: { ...headers, accept: EVENT_STREAM },
       signal,
+      background: false,
     })
     checkStream(response)
     const exchange = this.#capture?.exchangeOf(signal)
@@ -133,6 +134,7 @@ export class SseConnection extends Connection {
       headers: { ...this.#access.headers, 'content-type': 'application/json', ...headers },
       body: text,
       signal,
+      background: false,
     })
     const { status } = response
     response.cancel()
@@ -170,6 +172,7 @@ export async function openStream(access: SseAccess): Promise<StreamAccess | unde
       url,
       headers: { ...headers, accept: EVENT_STREAM },
       signal,
+      background: false,
     })
     checkStream(response)
     const isEndpoint = (await firstEvent(response)) === 'endpoint'

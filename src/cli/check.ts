@@ -21,7 +21,7 @@ import { jsonOf, printFacts, printItems, printProbe } from './check-output.js'
 import { isCapture, liveTarget } from './check-target.js'
 import { type Command, HELP } from './command.js'
 import { type Arguments, CommandError, UsageError, bytesOf, valuesOfRepeated } from './options.js'
-import { escaped, print, printJson, printRaw, warn } from './print.js'
+import { escaped, print, printJson, printRaw, redacted, warn } from './print.js'
 import { abortOnSignal } from './signals.js'
 import { TARGET_OPTIONS, timeoutOf } from './target.js'
 
@@ -212,7 +212,10 @@ function update(
   incomplete: readonly Kind[],
 ): void {
   if (values.has('update-baseline'))
-    writeCheckFile(values.get('baseline') ?? DEFAULT_FILES.baseline, baselineText(items.list))
+    writeCheckFile(
+      values.get('baseline') ?? DEFAULT_FILES.baseline,
+      baselineText(items.list, redacted),
+    )
   if (!values.has('update-lock')) return
   writeCheckFile(values.get('lock') ?? DEFAULT_FILES.lock, lockText(definitions))
   const partial = incomplete.filter((kind) => definitions?.listing(kind) !== undefined)
@@ -295,7 +298,8 @@ async function printReport(checked: Checked, format: string, failOn: Severity): 
   const { label, items, capture, live } = checked
   if (format === 'json') return printJson(jsonOf(checked))
   if (format === 'sarif') return printJson(sarif(items.list, await linesOf(items)))
-  if (format === 'github') return printRaw(escaped(githubText(items.list, await linesOf(items))))
+  if (format === 'github')
+    return printRaw(redacted(escaped(githubText(items.list, await linesOf(items)))))
   if (format === 'junit') {
     const names = live?.probes.map(({ name, milliseconds }) => ({ name, milliseconds }))
     const cases = [...(names ?? []), { name: undefined, milliseconds: 0 }].map(
@@ -305,7 +309,7 @@ async function printReport(checked: Checked, format: string, failOn: Severity): 
         items: items.list.filter(({ probe }) => probe === name),
       }),
     )
-    return printRaw(junitText(label, cases, failOn))
+    return printRaw(junitText(label, cases, failOn, redacted))
   }
   printItems(items.list, capture?.startedAt)
   printFacts(checked)

@@ -35,8 +35,7 @@ export function httpAccess(given: string, values: ReadonlyMap<string, string>): 
   if (authorization !== undefined && !isPrivate(url))
     warn(`the header "Authorization" is sent unencrypted to ${url.origin}; use https:`)
   const token = variable === undefined ? undefined : tokenOf(variable, url)
-  const secrets = new Secrets()
-  secrets.add(Object.fromEntries(headers))
+  const secrets = new Secrets(Object.fromEntries(headers))
   hideInOutput(secrets)
   const credentials: Credentials = { variable, secrets, challenge: undefined }
   const isGiven = authorization !== undefined

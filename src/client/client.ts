@@ -1,4 +1,3 @@
-import type { LogEntry } from '../jsonrpc/log-entry.js'
 import { type Params, isObject } from '../jsonrpc/message.js'
 import type {
   CallToolResult,
@@ -38,14 +37,14 @@ type EventOf<Name> = Name extends keyof ClientEvents
 /** A connected client. */
 export class Client {
   readonly #connection: Connection
-  readonly #unvalidated: ((entry: LogEntry) => void) | undefined
+  readonly #validates: boolean
   readonly #send = (method: string, params: Params | undefined, options?: SessionCallOptions) =>
     this.#connection.request(method, params, options)
 
-  /** `unvalidated`: validates results by the listed schemas, and receives which of them cannot be used. */
-  constructor(connection: Connection, unvalidated?: (entry: LogEntry) => void) {
+  /** `validates`: results are validated by the listed schemas. */
+  constructor(connection: Connection, validates: boolean) {
     this.#connection = connection
-    this.#unvalidated = unvalidated
+    this.#validates = validates
   }
 
   /** The negotiated protocol revision. */
@@ -105,14 +104,18 @@ export class Client {
   ): Promise<CallToolResult | TypedToolResult<Schema>> {
     checkFirst(name, 'callTool(name, args)')
     const check = output === undefined ? undefined : checkBy(output)
-    const unvalidated = this.#unvalidated
-    const schema = unvalidated && (await this.#outputSchema(name, options))
+    const schema = this.#validates ? await this.#outputSchema(name, options) : undefined
     const received = await this.#send('tools/call', { name, arguments: args }, options)
     if (!Array.isArray(received['content']))
       throw new TypeError(`The result of the tool ${name} has no "content"`)
     const result = received as unknown as CallToolResult // the content is not checked
-    if (unvalidated !== undefined) await checkResult(name, result, schema, unvalidated)
-    return check === undefined ? result : await typedResult(name, result, check)
+    try {
+      await checkResult(name, result, schema, this.#connection.report)
+      return check === undefined ? result : await typedResult(name, result, check)
+    } catch (error) {
+      this.#connection.redactError(error)
+      throw error
+    }
   }
 
   /** Before the call, so that a list that fails does not hide a result. */
@@ -186,12 +189,17 @@ export class Client {
     return this.#list('prompts/list', 'prompts', options)
   }
 
-  #list<Item>(
+  async *#list<Item>(
     method: string,
     member: string,
     options: CachedCallOptions | undefined,
   ): AsyncIterableIterator<Item> {
-    return cachedListOf<Item>(this.#connection.cache, this.#send, method, member, options)
+    try {
+      yield* cachedListOf<Item>(this.#connection.cache, this.#send, method, member, options)
+    } catch (error) {
+      this.#connection.redactError(error)
+      throw error
+    }
   }
 
   /** Forgets the cached results, such as after the user has changed. */

@@ -92,8 +92,7 @@ export async function connect<
     report,
   })
   await connection.connect(options.signal)
-  const unvalidated = (entry: LogEntry) => callHook(() => report(entry), ignore)
-  const client = new Client(connection, validateResults ? unvalidated : undefined)
+  const client = new Client(connection, validateResults)
   try {
     extensions.connected(client, connection.connectionOf)
   } catch (error) {

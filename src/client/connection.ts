@@ -62,6 +62,9 @@ export class Connection implements SessionObserver {
   /** The session of a prior that was wrong. */
   #former: ClientSession | undefined
   #logLevel: LogLevel | undefined
+  /** Calls that wait for the next session. */
+  #waiting = 0
+  #isReconnecting = false
   /** Why there is no connection any more. */
   #ended: ChannelClosedError | undefined
   readonly #closing = new AbortController()
@@ -71,7 +74,7 @@ export class Connection implements SessionObserver {
 
   constructor(options: ConnectionOptions) {
     this.#options = options
-    const report = (entry: LogEntry) => callHook(() => options.report(entry), ignore)
+    const { report } = this
     this.listeners = new Listeners(report)
     this.cache = new ResultCache(options.cache)
     this.#backoff = new Backoff(options.reconnect)
@@ -82,6 +85,18 @@ export class Connection implements SessionObserver {
       report,
     })
   }
+
+  /** Removes what authorizes the requests from an error that a result of the server has led to. */
+  redactError(error: unknown): void {
+    this.#opened?.session.secrets?.redactError(error)
+  }
+
+  /** Reports without what authorizes the requests. */
+  readonly report = (entry: LogEntry): void =>
+    callHook(
+      () => this.#options.report(this.#opened?.session.secrets?.redactEntry(entry) ?? entry),
+      ignore,
+    )
 
   async connect(signal: AbortSignal | undefined): Promise<void> {
     this.#adopt(await this.#options.open(this, signal))
@@ -111,7 +126,7 @@ export class Connection implements SessionObserver {
       if (METHODS.get(method)?.session !== undefined) this.#state.requested(method, params)
       return result
     } catch (error) {
-      opened.session.redactError(error)
+      opened.session.secrets?.redactError(error)
       if (!opened.verified && isRefusal(error)) {
         const { session } = await untilDeadline(
           this.#verify(opened),
@@ -166,6 +181,10 @@ export class Connection implements SessionObserver {
   #limited<Options extends SessionCallOptions>(options: Options): Options & { deadline: Deadline } {
     const busy = () => this.#opened?.session.isAnswering() === true
     return { ...options, deadline: options.deadline ?? deadlineOf(options, busy) }
+  }
+
+  isUnattended(): boolean {
+    return this.#isReconnecting && this.#waiting === 0
   }
 
   readonly connectionOf = (id: string): ExtensionConnection => {
@@ -236,11 +255,17 @@ export class Connection implements SessionObserver {
     if (current !== undefined) return current
     if (this.#next === undefined)
       throw this.#ended ?? new ChannelClosedError('The connection is closed')
-    return await untilDeadline(
-      this.#next,
-      this.#limited(options),
-      (when) => new ChannelClosedError(`The connection is lost, and there was no new one ${when}`),
-    )
+    this.#waiting++
+    try {
+      return await untilDeadline(
+        this.#next,
+        this.#limited(options),
+        (when) =>
+          new ChannelClosedError(`The connection is lost, and there was no new one ${when}`),
+      )
+    } finally {
+      this.#waiting--
+    }
   }
 
   /** Asks for log messages, in the way of the revision, also after a reconnect. */
@@ -324,15 +349,11 @@ export class Connection implements SessionObserver {
     for (const { method, params } of this.#state.requests()) {
       if (!details.revision.methods.clientRequests.includes(method)) continue
       session.request(method, params).catch((error: unknown) =>
-        callHook(
-          () =>
-            this.#options.report({
-              level: 'warning',
-              message: `${method} failed on the new connection`,
-              error,
-            }),
-          ignore,
-        ),
+        this.report({
+          level: 'warning',
+          message: `${method} failed on the new connection`,
+          error,
+        }),
       )
     }
   }
@@ -356,12 +377,15 @@ export class Connection implements SessionObserver {
       this.listeners.emit('reconnecting', { attempt, delay, error })
       try {
         await wait(delay, signal)
+        this.#isReconnecting = true
         const opened = await this.#replace(await this.#options.open(this, signal))
         this.listeners.emit('reconnected', { attempts: attempt })
         return opened
       } catch (failed) {
         if (signal.aborted) throw this.#ended ?? failed
         error = abortError(failed)
+      } finally {
+        this.#isReconnecting = false
       }
     }
     const gaveUp = new ChannelClosedError(`The connection is lost: ${error.message}`, {

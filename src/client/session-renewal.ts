@@ -10,6 +10,7 @@ export class SessionRenewal {
   readonly #initialize: () => Promise<void>
   readonly #closed = new AbortController()
   #pending: Promise<void> | undefined
+  #isUnattended = false
   /** Undefined if a request has succeeded since the last renewal. */
   #backoff: Backoff | undefined
 
@@ -17,15 +18,25 @@ export class SessionRenewal {
     this.#initialize = initialize
   }
 
-  /** The renewal in progress. */
-  get pending(): Promise<void> | undefined {
-    return this.#pending
+  /** Whether there is a renewal in progress. */
+  get isRunning(): boolean {
+    return this.#pending !== undefined
   }
 
-  /** Resolves when there is a new session. */
-  start(): Promise<void> {
-    this.#pending ??= this.#run().finally(() => (this.#pending = undefined))
-    return this.#pending
+  /** Whether no call waits for the renewal in progress. */
+  get isUnattended(): boolean {
+    return this.#isUnattended
+  }
+
+  /** Resolves when there is a new session. `isUnattended`: no call waits for it. */
+  start(isUnattended = false): Promise<void> {
+    const before = this.#pending
+    const wasUnattended = this.#isUnattended
+    this.#isUnattended = isUnattended && (before === undefined || wasUnattended)
+    const pending = before ?? this.#run()
+    this.#pending = pending
+    // It may have been refused because nobody waited for it: the user was not asked.
+    return wasUnattended && !isUnattended ? pending.catch(() => this.start()) : pending
   }
 
   /** A request has succeeded in the session. */
@@ -38,6 +49,15 @@ export class SessionRenewal {
   }
 
   async #run(): Promise<void> {
+    try {
+      await this.#renew()
+    } finally {
+      this.#pending = undefined
+      this.#isUnattended = false
+    }
+  }
+
+  async #renew(): Promise<void> {
     const { signal } = this.#closed
     try {
       const { delay } = this.#backoff?.next() ?? { delay: 0 }

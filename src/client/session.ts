@@ -41,6 +41,8 @@ import { untilAborted, untilDeadline } from './until-aborted.js'
 
 /** Receives the events of a session. */
 export interface SessionObserver {
+  /** Whether no call waits for the session that is being opened. */
+  isUnattended(): boolean
   /** What an extension uses: it outlives the session. */
   connectionOf(id: string): ExtensionConnection
   notified(session: ClientSession, method: string, params: Params): void
@@ -100,19 +102,19 @@ export class ClientSession {
   /** Over HTTP, the arguments that are repeated in headers. */
   readonly #toolHeaders: ToolHeaders | undefined
   readonly telemetry: SessionTelemetry | undefined
-  /** Removes what authorizes the requests. */
-  readonly redactError: (error: unknown) => void
+  readonly secrets: TargetChannel['secrets']
 
   constructor(channel: TargetChannel, options: ClientSessionOptions) {
     const { secrets } = channel
     const report = (entry: LogEntry) => options.report(secrets?.redactEntry(entry) ?? entry)
-    this.redactError = (error) => secrets?.redactError(error)
+    this.secrets = secrets
     this.#options = options
     this.ordered = channel.http !== true
     this.#renewal = new SessionRenewal(() => this.#renew(channel))
     if (channel.http === true) {
       this.#toolHeaders = new ToolHeaders((entry) => this.peer.log(entry))
       channel.onExpired = () => this.#expired()
+      channel.isUnattended = () => this.#renewal.isUnattended || options.observer.isUnattended()
     }
     const { telemetry: observer } = options
     this.telemetry =
@@ -262,9 +264,8 @@ export class ClientSession {
     options: LimitedOptions,
     revision: Revision | undefined,
   ): Promise<Params> {
-    const { pending } = this.#renewal
-    if (pending !== undefined && method !== 'initialize')
-      await this.#untilRenewed(pending, method, options)
+    if (this.#renewal.isRunning && method !== 'initialize')
+      await this.#untilRenewed(this.#renewal.start(), method, options)
     try {
       return await this.#requestOnce(method, params, options, revision)
     } catch (error) {
@@ -288,7 +289,7 @@ export class ClientSession {
   #expired(): void {
     if (this.reinitialize === undefined || this.closed) return
     this.#renewal
-      .start()
+      .start(true)
       .catch((error: unknown) =>
         this.peer.log({ level: 'warning', message: 'The session could not be renewed', error }),
       )

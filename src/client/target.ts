@@ -22,6 +22,8 @@ export interface TargetChannel extends Channel {
   readonly http?: boolean
   /** Set by the client; called when the server has ended the session and no request was refused because of it. */
   onExpired?: (() => void) | undefined
+  /** Set by the client: whether no call waits for the handshake, which must not lead to a question to the user then. */
+  isUnattended?: (() => boolean) | undefined
   /** Called when a repeated handshake has failed, even after a successful response to `initialize`: the new session is not used. */
   handshakeFailed?(): void
 }

@@ -187,6 +187,20 @@ describe('JUnit', () => {
     expect(text).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\ufffe\uffff]/)
   })
 
+  it('escapes what changes how text is shown, and removes what must not be', () => {
+    const [item] = hostileItems()
+    const detail = 'a \u202e<b>\u2066 s3cret\u200b &'
+    const items = item === undefined ? [] : [{ ...item, finding: { ...item.finding, detail } }]
+    const hide = (text: string) => text.replaceAll('s3cret', '[token]')
+    const cases = [{ name: 's3cret \u202e', milliseconds: 0, items }]
+    const text = junitText('s3cret', cases, 'error', hide)
+    expect(text).toContain('a \\u202e&lt;b&gt;\\u2066 [token]\\u200b &amp;')
+    expect(text).toContain('name="[token] \\u202e"')
+    expect(text).not.toMatch(/s3cret|[\u200b\u202e\u2066]/)
+    expect(baselineText(items, hide)).toContain('[token]')
+    expect(baselineText(items, hide)).not.toContain('s3cret')
+  })
+
   it('passes what is less severe', () => {
     const [, note] = hostileItems()
     const items = note === undefined ? [] : [note]

@@ -275,6 +275,23 @@ describe('--header and --token-env', () => {
     expect(stdout + stderr).not.toContain(TOKEN)
     expect((await cli([...args, '--json'])).stdout).toContain('failed [token]')
   })
+  it('are not in a report of "ccmcp check", whatever its format, and not in its baseline', async () => {
+    const server = createServer({ name: 'web', version: '1.0.0', tools: [] })
+    const { url, close } = await listen(server, QUIET)
+    cleanups.push(() => close(0))
+    const baseline = join(folder, 'baseline.json')
+    const args = ['check', url, '--header', `X-Api-Key: ${TOKEN}`, '--expect-tool', TOKEN]
+    for (const more of [
+      ['--format', 'junit'],
+      ['--format', 'sarif', '--update-baseline', '--baseline', baseline],
+    ]) {
+      const { stdout, stderr } = await cli([...args, ...more])
+      expect(stdout).toContain('[token]')
+      expect(stdout + stderr).not.toContain(TOKEN)
+    }
+    expect(readFileSync(baseline, 'utf8')).toContain('[token]')
+    expect(readFileSync(baseline, 'utf8')).not.toContain(TOKEN)
+  })
   it('of "ccmcp login" are not printed either', async () => {
     const origin = await httpServer((request, response) => {
       const { authorization = '' } = request.headers

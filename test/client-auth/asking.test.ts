@@ -13,7 +13,7 @@ import {
   scripted,
   stream,
 } from '../http-client/scripted.js'
-import { SERVER, World } from './world.js'
+import { ISSUER, SERVER, World, json } from './world.js'
 import { resolveOnly } from './names.js'
 
 /* How often, and for which requests, a server may make the client ask its user to log in. */
@@ -77,6 +77,19 @@ describe('a server that requires new scopes each time', () => {
     ])
     expect(world.authorizations).toHaveLength(5)
   })
+
+  it('gets another one if earlier ones failed before the user was asked', async () => {
+    const world = new World()
+    let status = 503
+    world.routes.set(`POST ${ISSUER}/register`, () => json({ client_id: 'registered' }, status))
+    const authorizer = world.authorizer()
+    for (let count = 0; count < 6; count++)
+      await expect(world.request(authorizer)).rejects.toThrow('registration')
+    expect(world.authorizations).toEqual([])
+    status = 201
+    expect(await world.request(authorizer)).toBe(200)
+    expect(world.authorizations).toHaveLength(1)
+  })
 })
 
 const background = { background: true }
@@ -128,12 +141,23 @@ describe('a request that nobody waits for', () => {
   })
 })
 
-it('the requests that nobody waits for are those of streams, responses, notifications and the end', async () => {
+it('the requests that nobody waits for are those of streams, notifications and the end', async () => {
+  let called: unknown
   const { url } = await scripted(
     inSession(
-      ({ method, message }, response) => {
+      ({ method, message, headers }, response) => {
+        if (headers['last-event-id'] === 'last') {
+          stream(response, event(result(called)))
+          return void response.end()
+        }
         if (method === 'GET') return stream(response, event(ping))
-        if (message.method === undefined) return void response.writeHead(202).end()
+        called = message.id
+        if (message.id === undefined || message.method === undefined)
+          return void response.writeHead(202).end()
+        if (message.method === 'tools/call') {
+          stream(response, `retry: 0\n${event({ jsonrpc: '2.0', method: 'x' }, 'last')}`)
+          return void response.end()
+        }
         if (message.method !== 'subscriptions/listen')
           return sendJson(response, 200, result(message.id))
         stream(response, event(result(message.id)))
@@ -147,22 +171,29 @@ it('the requests that nobody waits for are those of streams, responses, notifica
   const sent: [kind: string, background: boolean | undefined][] = []
   const send: SendRequest = (each) => {
     const { method = 'response' } = JSON.parse(each.body ?? '{}') as { method?: string }
-    sent.push([each.method === 'POST' ? method : each.method, each.background])
+    const get = each.headers['last-event-id'] === undefined ? 'GET' : 'GET of a call'
+    const kinds = { POST: method, GET: get, DELETE: 'DELETE' }
+    sent.push([kinds[each.method], each.background])
     return request(each)
   }
   const { peer } = await peerTo(url, { send: withAuthorization(send, NOBODY) })
   await expect.poll(() => sent.map(([kind]) => kind)).toContain('response')
   await peer.request('tools/list')
+  await peer.request('tools/call')
+  peer.notify('notifications/roots/list_changed')
   // The second one may be opened again because the first has ended.
   for (let count = 0; count < 2; count++) await peer.request('subscriptions/listen', {}, STATELESS)
   await peer.request('tools/list')
   await peer.close()
   const expected: typeof sent = [
     ['initialize', false],
-    ['notifications/initialized', true],
+    ['notifications/initialized', false],
     ['GET', true],
-    ['response', true],
+    ['response', false],
     ['tools/list', false],
+    ['tools/call', false],
+    ['GET of a call', false],
+    ['notifications/roots/list_changed', true],
     ['subscriptions/listen', false],
     ['subscriptions/listen', true],
     ['tools/list', false],

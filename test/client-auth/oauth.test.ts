@@ -611,7 +611,15 @@ describe('a server that repeats the token in its error', () => {
     const send = withAuthorization(webRequest(world.fetch), authorizer)
     const { signal } = new AbortController()
     const url = new URL(SERVER)
-    const response = await send({ method: 'POST', url, headers: {}, body: '', signal })
+    const request = {
+      method: 'POST',
+      url,
+      headers: {},
+      body: '',
+      signal,
+      background: false,
+    } as const
+    const response = await send(request)
     let text = ''
     for await (const chunk of response.body) text += new TextDecoder().decode(chunk)
     expect(text).toBe('{"error":"invalid Bearer [token]"}')

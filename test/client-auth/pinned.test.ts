@@ -26,7 +26,7 @@ const [PUBLIC, PRIVATE] = ['203.0.113.7', '10.0.0.5']
 
 /** The requests that are sent, with their addresses. */
 function recorded(server: string) {
-  const sent: [url: string, addresses: readonly string[] | undefined][] = []
+  const sent: [url: string, addresses: readonly string[] | Error | undefined][] = []
   const http = new OAuthHttp(
     {
       fetch: (url, _init, addresses) => {
@@ -55,6 +55,34 @@ describe('the addresses of a request', () => {
     const { sent, get } = recorded(SERVER)
     await get('https://as.example/')
     expect(sent).toEqual([['https://as.example/', []]])
+  })
+
+  it('are not there if the name cannot be looked up, and the error says why', async () => {
+    vi.spyOn(dns.promises, 'lookup').mockRejectedValue(
+      new Error('getaddrinfo ENOTFOUND as.example'),
+    )
+    const http = new OAuthHttp(
+      { fetch: nodeFetch({}), timeout: 60_000, privateAddresses: false },
+      new URL(SERVER),
+    )
+    await expect(http.json(new URL('https://as.example/'), 'The document')).rejects.toThrow(
+      'The document at https://as.example/ could not be read: getaddrinfo ENOTFOUND as.example',
+    )
+  })
+
+  it('are looked up no longer than a request may take, and until the signal fires', async () => {
+    vi.spyOn(dns.promises, 'lookup').mockReturnValue(new Promise(() => {}) as never)
+    const fetch = () => Promise.resolve(json({}))
+    const url = new URL('https://as.example/')
+    const late = new OAuthHttp({ fetch, timeout: 1, privateAddresses: false }, new URL(SERVER))
+    await expect(late.json(url, 'The document')).rejects.toThrow('no response within 1 ms')
+    await expect(late.check(url, 'The endpoint')).rejects.toMatchObject({
+      code: 'DISCOVERY_FAILED',
+    })
+    const signal = AbortSignal.abort(new Error('enough'))
+    const options = { fetch, timeout: 60_000, privateAddresses: false, signal }
+    const ended = new OAuthHttp(options, new URL(SERVER))
+    await expect(ended.json(url, 'The document')).rejects.toThrow('enough')
   })
 
   it('may be any if private addresses are allowed', async () => {
@@ -142,6 +170,8 @@ describe('Node', () => {
       expect(await (await nodeFetch({})(url, {}, ['127.0.0.1'])).json()).toEqual({})
       expect(hosts).toEqual([`pinned.invalid:${port}`])
       await expect(nodeFetch({})(url, {}, [])).rejects.toThrow('pinned.invalid has no address')
+      const why = Object.assign(new Error('getaddrinfo EAI_AGAIN'), { code: 'EAI_AGAIN' })
+      await expect(nodeFetch({})(url, {}, why)).rejects.toMatchObject({ code: 'EAI_AGAIN' })
       await expect(nodeFetch({})(`http://localhost:${port}/`, {}, [])).rejects.toThrow()
       expect(hosts).toHaveLength(1)
     } finally {

@@ -2,6 +2,7 @@ import { type IncomingMessage, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { isExposed } from '../../src/cli/stored-login.js'
+import { VERSION } from '../../src/version.js'
 import { nodeFetch } from '../../src/transports/http/client/node-fetch.js'
 
 describe('fetch with the proxies of the environment', () => {
@@ -23,7 +24,7 @@ describe('fetch with the proxies of the environment', () => {
       let body = ''
       request.on('data', (chunk: Buffer) => (body += chunk.toString()))
       request.on('end', () => {
-        seen.push(`${request.method} ${request.url} ${body}`)
+        seen.push(`${request.method} ${request.url} ${body} ${request.headers['user-agent']}`)
         response.writeHead(400, { 'content-type': 'application/json', 'dpop-nonce': 'n' })
         response.end('{"error":"x"}')
       })
@@ -36,7 +37,8 @@ describe('fetch with the proxies of the environment', () => {
     expect(response.status).toBe(400)
     expect(response.headers.get('dpop-nonce')).toBe('n')
     expect(await response.json()).toEqual({ error: 'x' })
-    expect(seen).toEqual(['POST /token a=b+c'])
+    await nodeFetch(env)(url, { headers: { 'User-Agent': 'mine' } })
+    expect(seen).toEqual([`POST /token a=b+c ccmcp/${VERSION}`, 'GET /token  mine'])
   })
 
   it('sends https through HTTPS_PROXY', async () => {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { connect, http } from '../../src/client.js'
+import { type Authorizer, connect, http } from '../../src/client.js'
 import { SessionRenewal } from '../../src/client/session-renewal.js'
 import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
 import { onStillClock } from '../clock.js'
@@ -8,9 +8,11 @@ import {
   type Received,
   type Respond,
   closing,
+  event,
   json,
   result,
   scripted,
+  stream,
 } from '../http-client/scripted.js'
 
 const REVISION = '2025-11-25'
@@ -44,11 +46,13 @@ const served: Respond = ({ message }, response) =>
   json(response, 200, result(message.id, { content: [] }))
 const notFound = (response: ServerResponse) => void response.writeHead(404).end()
 
-async function connected(respond: Respond) {
+async function connected(respond: Respond, authorizer?: Authorizer, reconnect = false) {
   const { url, received } = await scripted(respond)
   const reports: LogEntry[] = []
-  const client = await connect(http(url), {
+  const target = http(url, authorizer === undefined ? {} : { authorizer })
+  const client = await connect(target, {
     revision: REVISION,
+    reconnect: reconnect && { delay: 0 },
     report: (entry) => reports.push(entry),
   })
   closing.push(() => client.close())
@@ -151,7 +155,92 @@ describe('a renewal', () => {
   })
 })
 
+/** Denies every login, and remembers which were for requests that nobody waits for. */
+function asking() {
+  const asked: (boolean | undefined)[] = []
+  const authorizer: Authorizer = {
+    headers: () => Promise.resolve({}),
+    challenged: ({ background }) => {
+      asked.push(background)
+      return Promise.resolve(false)
+    },
+  }
+  return { asked, authorizer }
+}
+const refused = (response: ServerResponse) => void response.writeHead(401).end()
+
+describe('a new session that no call waits for', () => {
+  it('leads to no login; the one of the next call may', async () => {
+    const { asked, authorizer } = asking()
+    let streams = 0
+    const answer = sessions(
+      (_, response) => notFound(response),
+      ({ message }, response, session) =>
+        session === 1
+          ? json(response, 200, initialized(message.id), { 'mcp-session-id': 's-1' })
+          : refused(response),
+    )
+    const { client } = await connected((received, response, count) => {
+      if (received.method !== 'GET') return answer(received, response, count)
+      if (streams++ > 0) return notFound(response)
+      stream(response, 'retry: 0\n\n')
+      response.end()
+    }, authorizer)
+    await expect.poll(() => asked).toEqual([true])
+    await expect(client.callTool('x')).rejects.toMatchObject({ code: 'CONNECTION_FAILED' })
+    expect(asked).toEqual([true, false])
+  })
+
+  it('leads to no login on a new connection, unless a call waits for that', async () => {
+    const { asked, authorizer } = asking()
+    const opened: ServerResponse[] = []
+    let refusing = false
+    const { client, of } = await connected(
+      ({ method, path, message }, response) => {
+        if (refusing) return refused(response)
+        if (method === 'GET') {
+          opened.push(response)
+          return stream(response, 'event: endpoint\ndata: /messages\n\n')
+        }
+        if (path !== '/messages') return void response.writeHead(405).end()
+        response.writeHead(202).end()
+        if (message.id !== undefined) opened.at(-1)?.write(event(initialized(message.id)))
+      },
+      authorizer,
+      true,
+    )
+    const attempts: number[] = []
+    client.on('reconnecting', ({ attempt }) => {
+      attempts.push(attempt)
+      if (attempt === 2) void client.callTool('x').catch(() => {})
+    })
+    await expect.poll(() => of('notifications/initialized')).toHaveLength(1)
+    refusing = true
+    opened.at(-1)?.end()
+    await expect.poll(() => attempts).toEqual([1, 2, 3, 4, 5])
+    await expect.poll(() => asked.at(-1)).toBe(false)
+    expect(asked[0]).toBe(true)
+    expect(asked.indexOf(false)).toBe(asked.lastIndexOf(true) + 1)
+  })
+})
+
 describe('SessionRenewal', () => {
+  it('that no call waits for is tried again by the first call that waits', async () => {
+    const unattended: boolean[] = []
+    const renewal: SessionRenewal = new SessionRenewal(() => {
+      unattended.push(renewal.isUnattended)
+      return unattended.length < 2 ? Promise.reject(new Error('no')) : Promise.resolve()
+    })
+    const first = renewal.start(true)
+    const calls = [renewal.start(), renewal.start()]
+    await expect(first).rejects.toThrow('no')
+    await Promise.allSettled(calls)
+    await renewal.start(true)
+    expect(unattended.slice(0, 2)).toEqual([true, false])
+    await expect(calls[0]).resolves.toBeUndefined()
+    expect(renewal.isUnattended).toBe(false)
+  })
+
   it('pauses longer each time, until a request has succeeded', () =>
     onStillClock(async (pass) => {
       let count = 0

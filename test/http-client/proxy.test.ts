@@ -29,6 +29,7 @@ const request = (env: Record<string, string>, { signal } = new AbortController()
     url: new URL('https://example.invalid/'),
     headers: {},
     signal,
+    background: false,
   })
 
 const ended = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve))

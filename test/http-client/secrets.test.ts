@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { Secrets } from '../../src/auth/secrets.js'
 import { type ConnectOptions, connect, http } from '../../src/client.js'
 import type { LogEntry } from '../../src/jsonrpc/log-entry.js'
@@ -61,6 +61,19 @@ describe('redaction', () => {
     expect(names.filter((name) => secrets.redact(name) === name)).toEqual(['1000-secret'])
   })
 
+  it('searches text once for each secret, however often it has another one', () => {
+    const secrets = new Secrets()
+    for (const name of ['sk-live-0123456789', 'q8Zr1Tn5Lw0PqXy2', 'Jd82kLmNo13ZaQwe'])
+      secrets.hide(name)
+    const searches = vi.spyOn(String.prototype, 'indexOf')
+    onTestFinished(() => searches.mockRestore())
+    const shown = secrets.redact('sk-live-0123 '.repeat(1000))
+    const { length } = searches.mock.calls
+    expect(shown).toBe('[token] '.repeat(1000))
+    // One for each hit, and one for each secret that is not there.
+    expect(length).toBeLessThan(1010)
+  })
+
   it.each([
     ['authorization', `Bearer ${TOKEN}`, [TOKEN]],
     ['Authorization', `Basic ${btoa('me:my password')}`, [btoa('me:my password'), 'my password']],
@@ -78,10 +91,51 @@ describe('redaction', () => {
   it.each([
     ['x-team', 'engineering'],
     ['user-agent', 'my client that is used by many'],
+    ['user-agent', 'something/1.0.0-abcdefgh1'],
+    ['origin', 'http://127.0.0.1:3000'],
+    ['referer', 'https://www.example.com/a1b2c3d4e5'],
+    ['x-callback', 'https://www.example.com/a1b2c3d4e5'],
+    ['x-callback', '/hooks/a1b2c3d4e5f6a7b8'],
+    ['traceparent', '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'],
+    ['x-session-mode', 'production'],
+    ['x-auth-type', 'password'],
+    ['x-region', 'us-east-1-production'],
+    ['x-tenant', 'organization-engineering'],
+    ['cookie', 'theme=darkmode; consent=accepted'],
   ])('takes %s: %s for no secret', (name, value) => {
     const secrets = new Secrets()
     secrets.add({ [name]: value })
     expect(secrets.redact(value)).toBe(value)
+  })
+
+  it.each([
+    ['Basic', btoa('administrator:my password'), 'administrator: wrong [token]', 'my password'],
+    ['Basic', btoa('administrator:short'), '[token], administrator', 'administrator:short'],
+    ['Negotiate', 'YIIabcdefgh', 'Negotiate [token]', 'YIIabcdefgh'],
+    ['Mybearer', 'abcdefghijkl', 'Mybearer [token]', 'abcdefghijkl'],
+    ['Digest', 'username="somebody", nonce="0a1b2c3d4e"', 'somebody [token]', '0a1b2c3d4e'],
+    ['Token', 'token="secret-words"', 'Token [token]', 'secret-words'],
+    ['AWS4-HMAC-SHA256', 'SignedHeaders=host;x-amz-date', 'AWS4-HMAC-SHA256 x-amz-date', '-'],
+  ])('hides of %s %s neither the scheme nor the user', (scheme, credentials, expected, secret) => {
+    const secrets = new Secrets()
+    secrets.add({ authorization: `${scheme} ${credentials}` })
+    const text = expected.replace('[token]', secret)
+    expect(secrets.redact(text)).toBe(expected)
+  })
+
+  it('never forgets those of the configuration', () => {
+    const cookies = Array.from({ length: 70 }, (_, index) => `name${index}=value-of-${index}`)
+    const secrets = new Secrets({ 'x-api-key': OTHER, cookie: cookies.join('; ') })
+    secrets.keep(TOKEN)
+    for (let count = 0; count < 100; count++)
+      secrets.add({
+        authorization: `DPoP token-${count}-0123456789`,
+        dpop: `proof-${count}-01234567`,
+      })
+    expect(secrets.redact(`${OTHER} ${TOKEN} value-of-0 value-of-69`)).toBe(
+      '[token] [token] [token] [token]',
+    )
+    expect(secrets.redact('proof-0-01234567 proof-99-01234567')).toBe('proof-0-01234567 [token]')
   })
 
   it('finds them in the names and values of JSON, however deep', () => {
@@ -245,6 +299,41 @@ describe('a server that repeats the token and a header in', () => {
     await client.close()
     expect(reports.length).toBeGreaterThan(0)
     expectHidden(reports)
+  })
+
+  it('structured content that does not fit, an output schema and a cursor', async () => {
+    const inputSchema = { type: 'object' }
+    const tools = [
+      { name: 'a', inputSchema, outputSchema: { type: 'object', additionalProperties: false } },
+      { name: 'b', inputSchema, outputSchema: { type: 'object', [`$ref`]: `https://${OTHER}` } },
+    ]
+    const received = { content: [], structuredContent: { [OTHER]: said } }
+    const { opened, reports } = await connected(
+      opening(({ message: { id, method } }, response) => {
+        if (method === 'tools/list') return json(response, 200, result(id, { tools }))
+        if (method === 'tools/call') return json(response, 200, result(id, received))
+        json(response, 200, result(id, { prompts: [], nextCursor: said }))
+      }),
+      { validateResults: true },
+    )
+    const client = await opened
+    const thrown = (error: unknown) => error
+    const unfit = await client.callTool('a').catch(thrown)
+    expect(unfit).toMatchObject({
+      message: expect.stringContaining('[token]') as string,
+      issues: [{ path: '[token]' }],
+      result: received,
+    })
+    const output = { type: 'object', additionalProperties: false } as const
+    const other = await client.callTool('c', {}, { output }).catch(thrown)
+    expect(await client.callTool('b')).toEqual(received)
+    const endless = await client.prompts().next().catch(thrown)
+    await client.close()
+    expect(reports).toMatchObject([{ message: expect.stringContaining('[token]') as string }])
+    expect(endless).toBeInstanceOf(Error)
+    // The result is what the server sent.
+    for (const error of [unfit, other]) Reflect.deleteProperty(error as object, 'result')
+    expectHidden(unfit, other, endless, reports)
   })
 
   it('a result: that is data, and stays as it is', async () => {

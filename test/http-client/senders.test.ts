@@ -196,7 +196,7 @@ describe('a connection of node:http', () => {
     const get = async () => {
       const { signal } = new AbortController()
       const url = new URL(`http://127.0.0.1:${port}/`)
-      const response = await request({ method: 'GET', url, headers: {}, signal })
+      const response = await request({ method: 'GET', url, headers: {}, signal, background: false })
       for await (const _ of response.body ?? []);
       // The connection is free after this turn.
       await new Promise((resolve) => setImmediate(resolve))

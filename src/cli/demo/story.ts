@@ -103,6 +103,8 @@ async function showCancellation(stage: Stage, signal: AbortSignal): Promise<void
       {
         signal: AbortSignal.any([signal, cancelled.signal]),
         onProgress({ progress }) {
+          // What was on its way when the user cancelled.
+          if (cancelled.signal.aborted) return
           stage.bar('zip', progress, PHOTOS)
           if (progress === ENOUGH) cancelled.abort()
         },

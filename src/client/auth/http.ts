@@ -1,13 +1,13 @@
 import { addressesOf, corsHint, parseUrl } from '../../runtime.js'
+import { untilAborted } from '../until-aborted.js'
 import { isPrivateHost, isSecure } from './addresses.js'
 import { AuthorizationError, shown } from './errors.js'
 
+/** The addresses of a host, or why there are none. */
+type Addresses = readonly string[] | Error
+
 /** A `fetch` that may know to which addresses of the host alone it connects. */
-export type Fetch = (
-  input: string,
-  init: RequestInit,
-  addresses?: readonly string[],
-) => Promise<Response>
+export type Fetch = (input: string, init: RequestInit, addresses?: Addresses) => Promise<Response>
 
 export interface OAuthHttpOptions {
   readonly fetch: Fetch
@@ -56,20 +56,26 @@ export class OAuthHttp {
     this.#serverIsPrivate = isPrivateHost(address)
   }
 
-  /**
-   * Rejects if a URL of a metadata document must not be used; `what` names it. Resolves to the addresses that may be
-   * connected to; undefined: to any.
-   */
-  async check(url: URL, what: string): Promise<readonly string[] | undefined> {
+  /** Rejects if a URL of a metadata document must not be used; `what` names it. */
+  async check(url: URL, what: string): Promise<void> {
+    await this.#inTime(url, what, 'DISCOVERY_FAILED', (signal) => this.#checked(url, what, signal))
+  }
+
+  /** Resolves to the addresses that may be connected to; undefined: to any. */
+  async #checked(url: URL, what: string, signal: AbortSignal): Promise<Addresses | undefined> {
     checkUrl(url, what)
     if (this.#options.privateAddresses) return undefined
     const { hostname } = this.#server
-    const addresses = await addressesOf(url.hostname)
+    const addresses = await untilAborted(addressesOf(url.hostname), signal)
     // A public server could add a private address to its name, in order to be allowed to name others.
     if (!this.#isConnected && url.hostname === hostname)
       this.#serverIsPrivate = areAllPrivate(hostname, addresses)
-    this.#serverIsPrivate ??= areAllPrivate(hostname, await addressesOf(hostname))
-    if (!this.#serverIsPrivate && (isPrivateHost(url.hostname) || addresses.some(isPrivateHost)))
+    this.#serverIsPrivate ??= areAllPrivate(
+      hostname,
+      await untilAborted(addressesOf(hostname), signal),
+    )
+    const isPrivate = isPrivateHost(url.hostname) || known(addresses).some(isPrivateHost)
+    if (!this.#serverIsPrivate && isPrivate)
       throw new AuthorizationError(
         'UNSAFE_URL',
         `${what} is at the private address of ${shown(url.hostname)}, but the MCP server is public. If both are yours, set "privateAddresses: true"`,
@@ -123,24 +129,32 @@ export class OAuthHttp {
     what: string,
     code: Failure = 'DISCOVERY_FAILED',
   ): Promise<Response> {
-    const addresses = await this.check(url, what)
-    const { fetch, timeout, signal } = this.#options
-    const late = AbortSignal.timeout(timeout)
-    try {
-      const request: RequestInit = {
-        ...init,
-        redirect: 'manual',
-        credentials: 'omit',
-        signal: signal === undefined ? late : AbortSignal.any([signal, late]),
-      }
-      const response = await fetch(url.href, request, addresses)
+    return await this.#inTime(url, what, code, async (signal) => {
+      const addresses = await this.#checked(url, what, signal)
+      const request: RequestInit = { ...init, redirect: 'manual', credentials: 'omit', signal }
+      const response = await this.#options.fetch(url.href, request, addresses)
       if (response.type === 'opaqueredirect')
         throw new Error('it redirects, and a browser hides the target')
       const { status, headers } = response
       const body = await bytesOf(response)
       // Some statuses must not have a body.
       return new Response(body.length === 0 ? null : body, { status, headers: decoded(headers) })
+    })
+  }
+
+  /** Runs what ends with the timeout and the signal of the options; `code` is that of a failure. */
+  async #inTime<Result>(
+    url: URL,
+    what: string,
+    code: Failure,
+    run: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result> {
+    const { timeout, signal } = this.#options
+    const late = AbortSignal.timeout(timeout)
+    try {
+      return await run(signal === undefined ? late : AbortSignal.any([signal, late]))
     } catch (error) {
+      if (error instanceof AuthorizationError) throw error
       signal?.throwIfAborted()
       const why = late.aborted ? `no response within ${timeout} ms` : reason(error)
       throw new AuthorizationError(
@@ -178,8 +192,13 @@ export function urlOf(text: unknown, what: string): URL {
   throw new AuthorizationError('DISCOVERY_FAILED', `${what} is not a URL: ${shown(text)}`)
 }
 
-function areAllPrivate(hostname: string, addresses: readonly string[]): boolean {
+function areAllPrivate(hostname: string, found: Addresses): boolean {
+  const addresses = known(found)
   return isPrivateHost(hostname) || (addresses.length > 0 && addresses.every(isPrivateHost))
+}
+
+function known(addresses: Addresses): readonly string[] {
+  return addresses instanceof Error ? [] : addresses
 }
 
 async function jsonOf(response: Response, url: URL): Promise<Fetched> {

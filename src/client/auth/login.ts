@@ -83,7 +83,7 @@ async function askUser(
     throw new AuthorizationRequiredError(
       `The server requires authorization at ${shown(discovered.metadata.issuer)}. Set "redirectUri" and "authorize", or "grant"`,
     )
-  if (authorize !== undefined) limit.begin()
+  if (authorize !== undefined) limit.check()
   const { url, pending } = await begin(held, options, discovered, scopes)
   if (authorize === undefined) {
     await held.records.savePending(pending)
@@ -93,6 +93,7 @@ async function askUser(
     )
   }
   let callback: string | URL
+  limit.asked()
   try {
     callback = await authorize(url, signal)
   } catch (error) {

@@ -44,7 +44,7 @@ class OAuthAuthorizer implements OAuth {
 
   constructor(options: OAuthOptions) {
     this.#options = options
-    this.#secrets.hide(options.client?.secret)
+    this.#secrets.keep(options.client?.secret)
     this.#records = new Records(options.store ?? memoryTokenStore())
   }
 

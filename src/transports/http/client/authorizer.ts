@@ -61,7 +61,7 @@ export function withAuthorization(
       const challenged = status === 401 || (status === 403 && header !== undefined)
       if (!challenged || challenges >= MAX_CHALLENGES) return withoutSecrets(response, secrets)
       const nonce = response.header('dpop-nonce')
-      const { background = false } = request
+      const { background } = request
       const { peer } = response
       const challenge = { status, url, header, nonce, sent: authorization, background, peer }
       try {

@@ -30,6 +30,7 @@ import {
   versionHeader,
 } from './request-headers.js'
 import { mediaType, readErrorText, readText } from './response-body.js'
+import { isBackground, isNotification, isResponse, sentMessage } from './sent-message.js'
 
 export interface HttpClientChannelOptions {
   url: URL
@@ -62,6 +63,8 @@ export class HttpClientChannel implements Channel {
   readonly http = true
   /** Called when the server has ended the session and no request was refused because of it. */
   onExpired: (() => void) | undefined
+  /** Whether no call waits for the handshake. */
+  isUnattended: (() => boolean) | undefined
   readonly #options: HttpClientChannelOptions
   readonly secrets: Secrets
   readonly #pending = new Map<Id, PendingRequest>()
@@ -88,7 +91,8 @@ export class HttpClientChannel implements Channel {
     this.#posts = new PostQueue((post, signal) => this.#post(post, signal), report)
     this.#streams = new EventStreams({
       maxMessage: options.maxMessage,
-      open: (headers, signal) => this.#exchange('GET', headers, undefined, signal),
+      open: (headers, signal, background) =>
+        this.#exchange('GET', headers, undefined, signal, background),
       deliver: (text, own) => this.#deliver(text, own),
       ready: () => this.#posts.ready() ?? this.#receiver?.ready?.(),
       report,
@@ -161,7 +165,7 @@ export class HttpClientChannel implements Channel {
     if (this.#session === undefined) return
     try {
       const response = await withTimeout(CLOSE_TIMEOUT, (signal) =>
-        this.#exchange('DELETE', {}, undefined, signal),
+        this.#exchange('DELETE', {}, undefined, signal, true),
       )
       response.cancel()
     } catch {
@@ -194,8 +198,8 @@ export class HttpClientChannel implements Channel {
         requestHeaders(request, this.#version, this.#options.nameParam),
         frame,
         controller.signal,
+        request.method === LISTEN ? this.#hasListened : isBackground(request, this.isUnattended),
         () => (pending.sent = true),
-        request.method === LISTEN && this.#hasListened,
       )
       if (request.method === LISTEN && response.status === 200) this.#hasListened = true
       await this.#receiveResponse(response, pending)
@@ -253,7 +257,8 @@ export class HttpClientChannel implements Channel {
     const session = this.#session
     try {
       const headers = requestHeaders(message, this.#version, this.#options.nameParam)
-      const response = await this.#exchange('POST', headers, frame, signal)
+      const background = isBackground(message, this.isUnattended)
+      const response = await this.#exchange('POST', headers, frame, signal, background)
       response.cancel()
       if (response.status >= 300) this.#refusedOther(response.status, message, session)
     } catch (error) {
@@ -288,8 +293,8 @@ export class HttpClientChannel implements Channel {
     own: Readonly<Record<string, string>>,
     body: string | undefined,
     signal: AbortSignal,
+    background: boolean,
     onSend?: () => void,
-    background = onSend === undefined,
   ): Promise<HttpResponse> {
     const { url, send, headers: common } = this.#options
     const headers: Record<string, string> = { ...common, ...own, ...versionHeader(this.#version) }
@@ -396,23 +401,4 @@ export class HttpClientChannel implements Channel {
     this.#listening?.abort()
     this.#listening = undefined
   }
-}
-
-function isNotification(
-  message: SentMessage | undefined,
-  method: string,
-): message is Extract<SentMessage, { kind: 'notification' }> {
-  return message?.kind === 'notification' && message.method === method
-}
-
-/** Also one that is not valid: the request is rejected for it. */
-function isResponse(message: Message): boolean {
-  return message.kind === 'response' || (message.kind === 'invalid' && message.noResponse)
-}
-
-/** For text that is sent without its message. */
-function sentMessage(frame: string): SentMessage | undefined {
-  const message = parseMessage(frame)
-  if (message.kind === 'request' || message.kind === 'notification') return message
-  return message.kind === 'response' ? { kind: 'response', id: message.id } : undefined
 }

@@ -12,8 +12,12 @@ import { mediaType, readEvents } from './response-body.js'
 export interface StreamHost {
   /** Maximum bytes of a received message. */
   readonly maxMessage: number
-  /** Sends a GET request. */
-  open(headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<HttpResponse>
+  /** Sends a GET request. `background`: nobody waits for it. */
+  open(
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+    background: boolean,
+  ): Promise<HttpResponse>
   /** Delivers a message; `own` is the request whose stream it came on. */
   deliver(text: string, own: PendingRequest | undefined): void
   /** Backpressure: resolves when more messages can be accepted; undefined if they can be now. */
@@ -102,7 +106,7 @@ export class EventStreams {
     if (cursor.id !== undefined) headers['last-event-id'] = cursor.id
     let response: HttpResponse
     try {
-      response = await this.#host.open(headers, signal)
+      response = await this.#host.open(headers, signal, pending === undefined)
     } catch {
       return 'temporary'
     }

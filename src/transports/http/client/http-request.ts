@@ -9,9 +9,9 @@ interface OutgoingHttpRequest {
   readonly body?: string
   readonly signal: AbortSignal
   /** Whether nobody waits for the request: it must not lead to a question to the user. */
-  readonly background?: boolean
-  /** The addresses of the host that may be connected to (default: all that it has). */
-  readonly addresses?: readonly string[]
+  readonly background: boolean
+  /** The addresses of the host that may be connected to, or why there are none (default: all that it has). */
+  readonly addresses?: readonly string[] | Error
   /** Called when the server may have received something of the request; a failure before that means it was not sent. */
   readonly onSend?: () => void
 }

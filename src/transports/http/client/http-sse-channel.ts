@@ -16,6 +16,7 @@ import { type Post, PostQueue } from './post-queue.js'
 import { toRequestFailed, statusError } from './request-errors.js'
 import { EVENT_STREAM, JSON_TYPE, agreedVersion, versionHeader } from './request-headers.js'
 import { mediaType, readErrorText, readEvents } from './response-body.js'
+import { isBackground } from './sent-message.js'
 import { parseUrl } from '../../../runtime.js'
 
 export interface HttpSseOptions {
@@ -42,6 +43,8 @@ const MAX_ENDPOINT = 8192
  */
 export class HttpSseChannel implements Channel {
   readonly http = true
+  /** Whether no call waits for the handshake. */
+  isUnattended: (() => boolean) | undefined
   readonly #options: HttpSseOptions
   readonly secrets: Secrets
   readonly #stream = new AbortController()
@@ -127,6 +130,7 @@ export class HttpSseChannel implements Channel {
         url,
         headers: { ...headers, accept: EVENT_STREAM },
         signal,
+        background: this.isUnattended?.() === true,
       })
       await checkStream(response)
       let first = true
@@ -161,7 +165,8 @@ export class HttpSseChannel implements Channel {
     const pending = new PendingRequest(request)
     this.#pending.set(request.id, pending)
     try {
-      await this.#post(frame, pending.controller.signal, () => (pending.sent = true))
+      const background = isBackground(request, this.isUnattended)
+      await this.#post(frame, pending.controller.signal, background, () => (pending.sent = true))
     } catch (error) {
       // The response may have been received already, on the stream.
       if (!this.#pending.delete(request.id) || this.#closed) return
@@ -171,16 +176,21 @@ export class HttpSseChannel implements Channel {
     }
   }
 
-  async #sendOther({ frame }: Post, signal: AbortSignal): Promise<void> {
+  async #sendOther({ frame, message }: Post, signal: AbortSignal): Promise<void> {
     try {
-      await this.#post(frame, signal)
+      await this.#post(frame, signal, isBackground(message, this.isUnattended))
     } catch (error) {
       if (!this.#closed)
         this.#report({ level: 'warning', message: 'A message could not be sent', error })
     }
   }
 
-  async #post(frame: string, signal: AbortSignal, onSend?: () => void): Promise<void> {
+  async #post(
+    frame: string,
+    signal: AbortSignal,
+    background: boolean,
+    onSend?: () => void,
+  ): Promise<void> {
     const url = await untilAborted(this.#endpoint, signal)
     const response = await this.#options.send({
       method: 'POST',
@@ -192,7 +202,7 @@ export class HttpSseChannel implements Channel {
       },
       body: frame,
       signal,
-      background: onSend === undefined,
+      background,
       ...(onSend === undefined ? {} : { onSend }),
     })
     const { status } = response

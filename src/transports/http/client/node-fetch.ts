@@ -1,11 +1,12 @@
 import type { ReadableStream } from 'node:stream/web'
+import { VERSION } from '../../../version.js'
 import { nodeRequest } from './node-request.js'
 
 /** A `fetch` that connects to some addresses of the host only, if they are given. */
 export type AddressedFetch = (
   input: string | URL | Request,
   init?: RequestInit,
-  addresses?: readonly string[],
+  addresses?: readonly string[] | Error,
 ) => Promise<Response>
 
 /** The headers of a response that OAuth uses. */
@@ -30,8 +31,13 @@ export function nodeFetch(
     const response = await send({
       method: init.method === 'POST' ? 'POST' : 'GET',
       url,
-      headers: Object.fromEntries(new Headers(init.headers)),
+      // Firewalls refuse requests without one.
+      headers: {
+        'user-agent': `ccmcp/${VERSION}`,
+        ...Object.fromEntries(new Headers(init.headers)),
+      },
       signal: init.signal ?? new AbortController().signal,
+      background: false,
       ...(addresses === undefined ? {} : { addresses }),
       // OAuth sends forms and JSON.
       ...(body instanceof URLSearchParams || typeof body === 'string'

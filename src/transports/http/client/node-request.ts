@@ -113,8 +113,9 @@ export function nodeRequest(
   return Object.assign(send, { close })
 }
 
-/** Finds these addresses whatever the host is. Node looks up the host only if it is a name. */
-function lookupIn(addresses: readonly string[]): LookupFunction {
+/** Finds these addresses, or fails with the error, whatever the host is. Node looks up the host only if it is a name. */
+function lookupIn(addresses: readonly string[] | Error): LookupFunction {
+  if (addresses instanceof Error) return (_host, _options, done) => done(addresses, '', 0)
   const { isIP } = process.getBuiltinModule('node:net')
   const found = addresses.map((address) => ({ address, family: isIP(address) }))
   return (host, { all }, done) => {

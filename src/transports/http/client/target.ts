@@ -28,7 +28,7 @@ export class HttpTarget {
   readonly #fetch: typeof globalThis.fetch | undefined
   readonly #authorizer: Authorizer | undefined
   readonly #headers: Readonly<Record<string, string>>
-  readonly #secrets = new Secrets()
+  readonly #secrets: Secrets
   readonly #maxMessage: number
   readonly #nameParam: (method: string) => string | undefined
 
@@ -39,7 +39,7 @@ export class HttpTarget {
   ) {
     this.#url = checkedUrl(url)
     this.#headers = checkedHeaders(headers)
-    this.#secrets.add(this.#headers)
+    this.#secrets = new Secrets(this.#headers)
     if (!(maxMessage > 0)) throw new TypeError('http: "maxMessage" must be a positive number')
     this.#maxMessage = maxMessage
     this.#nameParam = nameParam
