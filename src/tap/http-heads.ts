@@ -85,10 +85,9 @@ export function forwardedRequest(
 ): EditedHeaders {
   let hasHost = false
   let hasConnection = false
-  const chunked = isChunked(headers)
   const result = edited(headers, (name, value) => {
     if (name === 'upgrade' || name === 'http2-settings') return undefined
-    if (name === 'trailer' && !chunked) return undefined
+    if (name === 'trailer' && !isChunked(headers)) return undefined
     if (name === 'connection') {
       const kept = withoutUpgrade(value)
       hasConnection ||= kept !== undefined
@@ -142,9 +141,8 @@ export function forwardedResponse(
   { isOld, hasTrailers }: { isOld: boolean; hasTrailers: boolean },
 ): EditedResponse {
   let isDelimited = false
-  const keepsTrailer = hasTrailers && isChunked(headers)
   const { list, changes } = edited(headers, (name, value) => {
-    if (name === 'trailer' && !keepsTrailer) return undefined
+    if (name === 'trailer' && !(hasTrailers && isChunked(headers))) return undefined
     if (name === 'content-length') isDelimited = true
     if (name === 'transfer-encoding') {
       isDelimited = true
