@@ -13,7 +13,7 @@ export function tokenPath(directory = tokenDirectory()): string {
   return join(directory, 'tokens.json')
 }
 
-/** The same for a server whose roots it may be in; empty if there can be none. */
+/** The token file, which the file tools of a server must not access; none if the user has no home directory. */
 export function protectedTokens(): string[] {
   try {
     return [tokenPath()]

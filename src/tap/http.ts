@@ -142,8 +142,8 @@ export class HttpTap {
     const id = ++this.#connectionCount
     const exchanges: TappedExchange[] = []
     let known: Socket | undefined
-    // A client that ends its connection, and waits for the response, is passed on as well: the server decides.
-    const passEnd = () => {
+    // Half-closes the connection to the server when the client has half-closed its own: the server decides what follows.
+    const forwardEnd = () => {
       const [last, ...others] = exchanges
       if (socket.readableEnded && others.length === 0 && last?.isSent === true) known?.end()
     }
@@ -151,10 +151,10 @@ export class HttpTap {
       id,
       agent,
       exchanges,
-      sent: passEnd,
+      sent: forwardEnd,
       reached: (upstream) => {
         // After the request is written.
-        if (socket.readableEnded) setImmediate(passEnd)
+        if (socket.readableEnded) setImmediate(forwardEnd)
         if (upstream === known) return
         known = upstream
         this.#follow(upstream, socket, connection)
@@ -166,7 +166,7 @@ export class HttpTap {
     }
     this.#connections.set(socket, connection)
     socket.setNoDelay(true)
-    socket.on('end', passEnd)
+    socket.on('end', forwardEnd)
     socket.once('close', () => {
       this.#connections.delete(socket)
       agent.destroy()

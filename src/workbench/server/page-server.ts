@@ -47,8 +47,8 @@ export class PageServer {
   readonly #server: Server
   readonly #closed = new AbortController()
   /** Connections that have not shown the token, the oldest first, and those that have. Any local user can connect. */
-  readonly #strangers = new Set<Socket>()
-  readonly #trusted = new Set<Socket>()
+  readonly #unauthenticated = new Set<Socket>()
+  readonly #authenticated = new Set<Socket>()
 
   constructor({ html, capture, follow }: PageServerOptions) {
     this.#html = new TextEncoder().encode(html)
@@ -90,14 +90,14 @@ export class PageServer {
   }
 
   #connected(socket: Socket): void {
-    this.#strangers.add(socket)
+    this.#unauthenticated.add(socket)
     socket.once('close', () => {
-      this.#strangers.delete(socket)
-      this.#trusted.delete(socket)
+      this.#unauthenticated.delete(socket)
+      this.#authenticated.delete(socket)
     })
-    if (this.#strangers.size + this.#trusted.size <= MAX_CONNECTIONS) return
-    const [oldest = socket] = this.#strangers
-    this.#strangers.delete(oldest)
+    if (this.#unauthenticated.size + this.#authenticated.size <= MAX_CONNECTIONS) return
+    const [oldest = socket] = this.#unauthenticated
+    this.#unauthenticated.delete(oldest)
     oldest.destroy()
   }
 
@@ -116,7 +116,7 @@ export class PageServer {
     const isApi = pathname === '/api/capture' || pathname === '/api/bytes'
     if (!isApi) return refuse(response, 404, 'There is no such page')
     if (!this.#hasToken(request)) return refuse(response, 401, 'The token is missing or wrong')
-    if (this.#strangers.delete(request.socket)) this.#trusted.add(request.socket)
+    if (this.#unauthenticated.delete(request.socket)) this.#authenticated.add(request.socket)
     if (pathname === '/api/bytes') return await this.#bytes(request, response, searchParams)
     return await this.#state(response, searchParams)
   }
